@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fabswarm_diagnostic::Diagnostic;
 use rayon::prelude::*;
 
-use crate::experiment::{Experiment, ExperimentOutcome, Series, SeriesOutcome, Trial, Workload};
+use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial, Series, SeriesOutcome, Workload};
 use store::Store;
 
-/// Is told how far a campaign has come.
+/// Observes the progress of a campaign.
 pub trait Progress: Sync {
     /// `cells` more runs are to be done.
     fn expect(&self, cells: u64);
     /// One of them is done; it was run now where `is_new`, and read from disk otherwise.
     fn done(&self, is_new: bool);
-    /// What is being run now.
+    /// The present experiment and series.
     fn now(&self, what: &str);
 }
 
@@ -77,7 +77,7 @@ struct Campaign<'a, W: Workload> {
 
 impl<W: Workload> Campaign<'_, W> {
     /// Tries all values of all series that are to be searched.
-    fn search(&self) -> Result<Vec<Trial<W>>, CampaignError> {
+    fn search(&self) -> Result<Vec<SearchTrial<W>>, CampaignError> {
         let Experiment { name, search, series, .. } = self.experiment;
         self.progress.now(&format!("{name}: searching steps"));
         let seeds = W::search_seeds(search);
@@ -86,7 +86,7 @@ impl<W: Workload> Campaign<'_, W> {
             for choice in series.work.options(search) {
                 cells.extend(seeds.iter().map(|&seed| (series, series.work.trial(&choice, seed, search))));
                 let (panel, label) = (series.panel.clone(), series.label.clone());
-                trials.push(Trial { panel, label, choice, score: f64::NAN });
+                trials.push(SearchTrial { panel, label, choice, score: f64::NAN });
             }
         }
         let runs = self.run_all(&cells)?;

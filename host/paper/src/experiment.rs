@@ -8,6 +8,8 @@ mod file;
 pub use file::SeriesFile;
 
 use std::fmt::Debug;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use fabswarm_diagnostic::Diagnostic;
@@ -18,7 +20,7 @@ use serde_json::{Map, Value};
 /// Values of settings or of scenario keys, by name.
 pub type Keys = Map<String, Value>;
 
-/// What a series of an experiment runs.
+/// The work of a series of an experiment.
 pub trait Workload: Clone + Debug + Sync + 'static {
     /// A column of the figure.
     type Axis: Copy + Debug + Sync + DeserializeOwned;
@@ -26,9 +28,9 @@ pub trait Workload: Clone + Debug + Sync + 'static {
     type Search: Clone + Debug + Sync + Default + DeserializeOwned;
     /// The values that a series is run with.
     type Choice: Clone + Debug + Sync;
-    /// Everything that one run depends on, besides the build.
+    /// All inputs of a run, besides the build.
     type Cell: Serialize + Sync;
-    /// What one run came to.
+    /// The result of one run.
     type Run: Clone + Debug + Send + Serialize + DeserializeOwned;
 
     /// Names and texts of the experiments, in the order of the paper.
@@ -47,7 +49,7 @@ pub trait Workload: Clone + Debug + Sync + 'static {
     fn search_seeds(search: &Self::Search) -> &[u64];
     /// A try.
     fn trial(&self, choice: &Self::Choice, seed: u64, search: &Self::Search) -> Self::Cell;
-    /// What a search minimises, over the runs of one try.
+    /// The value that a search minimises, over the runs of one try.
     fn score(runs: &[Self::Run]) -> f64;
 
     /// A run that counts.
@@ -64,7 +66,7 @@ pub trait Workload: Clone + Debug + Sync + 'static {
     fn set(&mut self, _key: &str, _value: &str) -> bool {
         false
     }
-    /// Whether this machine has what it takes to run it in hours.
+    /// Whether this machine can run it in hours.
     fn has_device() -> bool {
         true
     }
@@ -77,7 +79,7 @@ pub struct Series<W> {
     pub panel: String,
     /// Its name in legends and tables.
     pub label: String,
-    /// What it runs.
+    /// Its work.
     pub work: W,
 }
 
@@ -86,11 +88,11 @@ pub struct Series<W> {
 pub struct Experiment<W: Workload> {
     /// The name by which it is run.
     pub name: &'static str,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Which figure or table of the paper.
     pub source: String,
-    /// Where our setting is not the paper's, or the paper leaves it open.
+    /// Differences from the paper's setting, and values that the paper leaves open.
     pub notes: Vec<String>,
     /// The columns of its figure; none where it is a table.
     pub axes: Vec<W::Axis>,
@@ -98,7 +100,7 @@ pub struct Experiment<W: Workload> {
     pub series: Vec<Series<W>>,
     /// The values that are searched.
     pub search: W::Search,
-    /// How many seeds each series is run for, from 1.
+    /// The number of seeds of each series, from 1.
     pub seeds: u64,
     /// Whether it is the small version, from which no verdict follows.
     pub is_quick: bool,
@@ -108,7 +110,7 @@ impl<W: Workload> Experiment<W> {
     /// All experiments; `is_quick` makes each small enough for a test.
     ///
     /// # Errors
-    /// Where a file does not say what it must, which a test rules out.
+    /// When a file is invalid, which a test rules out.
     pub fn all(is_quick: bool) -> Result<Vec<Self>, Diagnostic> {
         let parse = |(name, text): &(&'static str, &str)| {
             file::parse(name, text, is_quick)
@@ -118,7 +120,6 @@ impl<W: Workload> Experiment<W> {
     }
 
     /// The panels, in order.
-    #[must_use]
     pub fn panels(&self) -> Vec<&str> {
         distinct(self.series.iter().map(|series| series.panel.as_str()))
     }
@@ -126,21 +127,21 @@ impl<W: Workload> Experiment<W> {
 
 /// One try of a search.
 #[derive(Clone, Debug)]
-pub struct Trial<W: Workload> {
+pub struct SearchTrial<W: Workload> {
     /// The panel.
     pub panel: String,
     /// The series.
     pub label: String,
     /// The values that were tried.
     pub choice: W::Choice,
-    /// What the search minimises.
+    /// The value that the search minimises.
     pub score: f64,
 }
 
 /// All runs of a series.
 #[derive(Clone, Debug)]
 pub struct SeriesOutcome<W: Workload> {
-    /// What was run.
+    /// The series.
     pub series: Series<W>,
     /// With which values.
     pub choice: W::Choice,
@@ -148,13 +149,24 @@ pub struct SeriesOutcome<W: Workload> {
     pub runs: Vec<W::Run>,
 }
 
-/// Everything an experiment came to.
+/// The results of an experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentOutcome<W: Workload> {
     /// All series, in the order of the experiment.
     pub series: Vec<SeriesOutcome<W>>,
     /// All tries of the search.
-    pub trials: Vec<Trial<W>>,
+    pub trials: Vec<SearchTrial<W>>,
+}
+
+/// The error about a file of a campaign.
+pub(crate) fn failed<'a>(verb: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> Diagnostic + 'a {
+    move |source| {
+        let what = format!("cannot {verb} {}: {source}", path.display());
+        Diagnostic::new(
+            what,
+            "see that the folder exists and the disk is not full, or name another with --out",
+        )
+    }
 }
 
 /// Each name once, in order.

@@ -10,6 +10,7 @@
 
 pub mod campaign;
 pub mod experiment;
+pub mod experiment_config;
 pub mod links;
 pub mod method;
 pub mod named;
@@ -18,7 +19,6 @@ pub mod oracle;
 pub mod page;
 pub mod row_ops;
 pub mod rule;
-pub mod setting;
 pub mod small;
 mod spread;
 pub mod table;

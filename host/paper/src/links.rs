@@ -3,10 +3,10 @@
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::rng::{Purpose, Stream};
 
-/// Who hears whom in one round, with the weights of A and B; rows are receivers.
+/// The links of one round, with the weights of A and B; rows are receivers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Links {
-    /// Where the senders of each receiver start, and where the last ones end.
+pub struct LinkWeights {
+    /// Start of each receiver's senders, and the end of the last ones.
     starts: Vec<usize>,
     senders: Vec<usize>,
     /// a_ij and b_ij of each sender.
@@ -24,9 +24,8 @@ pub enum Matrix {
     Push,
 }
 
-impl Links {
+impl LinkWeights {
     /// No links between `agents` agents: each keeps what it has.
-    #[must_use]
     pub fn none(agents: usize) -> Self {
         Self {
             starts: vec![0; agents + 1],
@@ -38,7 +37,6 @@ impl Links {
 
     /// The links of `round` with weights by degree. `is_lost` tells of each sender and receiver whether the frame between them
     /// is lost: the sender has given its share away by then, the receiver averages what it heard.
-    #[must_use]
     pub fn of_round(
         schedule: &impl Schedule,
         round: u32,
@@ -68,7 +66,6 @@ impl Links {
     }
 
     /// A directed ring in which agent i gives weight `share(i)` to the agent before it, in A as in B.
-    #[must_use]
     pub fn weighted_ring(agents: usize, share: impl Fn(usize) -> f64) -> Self {
         let before = |agent: usize| (agent + agents - 1) % agents;
         Self {
@@ -81,7 +78,6 @@ impl Links {
 
     /// These weights on those links only that `present` has too. What was meant for a link that is gone is lost; who misses a
     /// sender puts its own value in its place.
-    #[must_use]
     pub fn where_present(&self, present: &Self) -> Self {
         let mut links = Self { own: self.own.clone(), ..Self::none(self.agents()) };
         for receiver in 0..self.agents() {
@@ -99,14 +95,12 @@ impl Links {
         links
     }
 
-    /// How many agents there are.
-    #[must_use]
+    /// Number of agents.
     pub fn agents(&self) -> usize {
         self.own.len()
     }
 
-    /// How many frames arrive.
-    #[must_use]
+    /// Number of frames that arrive.
     pub fn count(&self) -> usize {
         self.senders.len()
     }
@@ -121,7 +115,6 @@ impl Links {
     }
 
     /// `M·v` for packed rows of `words` words. Words before `first` belong to their agent alone and stay as they are.
-    #[must_use]
     pub fn mix(&self, matrix: Matrix, v: &[f64], words: usize, first: usize) -> Vec<f64> {
         let column = matrix as usize;
         let mut mixed = v.to_vec();
@@ -138,8 +131,7 @@ impl Links {
         mixed
     }
 
-    /// `Mᵀ·v`, which takes derivatives back through [`Links::mix`].
-    #[must_use]
+    /// `Mᵀ·v`, which takes derivatives back through [`LinkWeights::mix`].
     pub fn mix_back(&self, matrix: Matrix, v: &[f64], words: usize) -> Vec<f64> {
         let column = matrix as usize;
         let mut mixed = v.to_vec();
@@ -179,7 +171,7 @@ mod tests {
     use super::*;
     use fabswarm_shared::graph::{Graph, Topology};
 
-    fn dense(links: &Links, matrix: Matrix) -> Vec<Vec<f64>> {
+    fn dense(links: &LinkWeights, matrix: Matrix) -> Vec<Vec<f64>> {
         let agents = links.agents();
         // The columns of M are its products with unit vectors.
         let column = |at: usize| {
@@ -191,14 +183,15 @@ mod tests {
         (0..agents).map(|row| columns.iter().map(|column| column[row]).collect()).collect()
     }
 
-    fn paper_round() -> Links {
+    fn paper_round() -> LinkWeights {
         let topology = Topology::Paper { edge_probability: 0.3, phase_rounds: 10 };
-        Links::of_round(&Graph { topology, agents: 8, seed: 3 }, 2, Weights::Uniform, |_, _| false)
+        LinkWeights::of_round(&Graph { topology, agents: 8, seed: 3 }, 2, Weights::Uniform, |_, _| false)
     }
 
     #[test]
     fn pulling_keeps_a_constant_and_pushing_keeps_the_sum() {
-        for links in [paper_round(), Links::weighted_ring(6, |agent| if agent % 2 == 0 { 0.1 } else { 0.5 })]
+        for links in
+            [paper_round(), LinkWeights::weighted_ring(6, |agent| if agent % 2 == 0 { 0.1 } else { 0.5 })]
         {
             for row in dense(&links, Matrix::Pull) {
                 assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-15);
@@ -226,8 +219,9 @@ mod tests {
     #[test]
     fn a_lost_frame_takes_its_share_along() {
         let complete = Graph { topology: Topology::Complete, agents: 3, seed: 0 };
-        let links =
-            Links::of_round(&complete, 0, Weights::Uniform, |sender, receiver| (sender, receiver) == (0, 1));
+        let links = LinkWeights::of_round(&complete, 0, Weights::Uniform, |sender, receiver| {
+            (sender, receiver) == (0, 1)
+        });
         assert_eq!(links.count(), 5);
         assert_eq!(dense(&links, Matrix::Pull)[1], [0.0, 0.5, 0.5]);
         let pushed = links.mix(Matrix::Push, &[3.0, 0.0, 0.0], 1, 0);
@@ -239,10 +233,10 @@ mod tests {
 
     #[test]
     fn old_weights_lose_what_new_links_do_not_carry() {
-        let ring = Links::weighted_ring(3, |_| 0.5);
+        let ring = LinkWeights::weighted_ring(3, |_| 0.5);
         let kept = ring.where_present(&ring);
         assert_eq!(kept, ring);
-        let gone = ring.where_present(&Links::none(3));
+        let gone = ring.where_present(&LinkWeights::none(3));
         assert_eq!(gone.mix(Matrix::Pull, &[1.0, 2.0, 4.0], 1, 0), [1.0, 2.0, 4.0]);
         assert_eq!(gone.mix(Matrix::Push, &[1.0, 2.0, 4.0], 1, 0), [0.5, 1.0, 2.0]);
     }

@@ -1,12 +1,10 @@
 //! The methods: one interface over the same swarm, one file each.
 
-mod composed;
 mod double_loop;
 mod fab;
 mod lt_admm;
+mod rule_on_oracle;
 mod simulated;
-mod single_level;
-mod soba;
 #[cfg(test)]
 mod tests;
 
@@ -17,18 +15,19 @@ use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 use serde::{Deserialize, Serialize};
 
+use crate::experiment_config::ExperimentConfig;
 use crate::network::Network;
 use crate::oracle::BellmanError;
 use crate::rule::RuleKind;
-use crate::setting::Setting;
+use rule_on_oracle::RuleOnOracle;
 
 /// A method at work on a swarm.
 pub trait Method {
     /// One iteration: one round of communication, or one outer iteration of a double loop.
     fn iterate(&mut self);
 
-    /// Where the swarm stands.
-    fn measure(&self) -> Measurement;
+    /// Measures the swarm.
+    fn measure(&self) -> ErrorMeasures;
 
     /// Rounds of communication so far.
     fn rounds(&self) -> u32;
@@ -37,9 +36,9 @@ pub trait Method {
     fn floats(&self) -> u64;
 }
 
-/// Where a swarm stands.
+/// The errors of a swarm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measurement {
+pub struct ErrorMeasures {
     /// `mean_i ‖x_i − x*‖ / ‖x*‖`.
     pub error: f64,
     /// `√(mean_i ‖x_i − x̄‖²) / ‖x̄‖`.
@@ -90,7 +89,7 @@ pub enum MethodKind {
     LtAdmm,
 }
 
-/// What a method does with its problem.
+/// The design of a method.
 enum Design {
     Fab(fab::FabVariant),
     Soba,
@@ -102,13 +101,11 @@ enum Design {
 
 impl MethodKind {
     /// The name in legends and tables.
-    #[must_use]
     pub fn label(self) -> &'static str {
         self.definition().0
     }
 
-    /// Whether it has a step on a lower variable too.
-    #[must_use]
+    /// Returns whether it has a step on a lower variable too.
     pub fn is_bilevel(self) -> bool {
         !matches!(self.definition().1, Design::SingleLevel(_) | Design::LtAdmm)
     }
@@ -153,29 +150,29 @@ impl MethodKind {
     /// Where a recorded problem or its graphs cannot be read, or the swarm of a ledger cannot be built.
     pub fn start(
         self,
-        setting: &Setting,
+        setting: &ExperimentConfig,
         steps: StepSizes,
         seed: u64,
     ) -> Result<Box<dyn Method>, BuildError> {
         let task = Rc::new(Task::load(&setting.scenario(seed))?);
         let start = MethodStart { task, setting, steps, seed };
         Ok(match self.definition().1 {
-            Design::Fab(variant) => fab::start(variant, start)?,
-            Design::Soba => Box::new(soba::composed(start)?),
+            Design::Fab(variant) => fab::start(variant, &start)?,
+            Design::Soba => Box::new(RuleOnOracle::soba(&start)?),
             Design::Simulated { kind, momentum } => {
                 Box::new(simulated::SimulatedFab::new(&start, kind, momentum)?)
             }
-            Design::SingleLevel(rule) => Box::new(single_level::composed(rule, start)?),
-            Design::DoubleLoop(rule) => double_loop::start(rule, start)?,
-            Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(start)?),
+            Design::SingleLevel(rule) => Box::new(RuleOnOracle::single_level(rule, &start)?),
+            Design::DoubleLoop(rule) => double_loop::start(rule, &start)?,
+            Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(&start)?),
         })
     }
 }
 
-/// What a method starts from.
+/// The inputs of a method.
 struct MethodStart<'a> {
     task: Rc<Task<f64>>,
-    setting: &'a Setting,
+    setting: &'a ExperimentConfig,
     steps: StepSizes,
     seed: u64,
 }
@@ -185,7 +182,7 @@ impl MethodStart<'_> {
         Ok(Network::new(self.setting.link_rule(self.seed)?, self.setting.loss, self.seed))
     }
 
-    /// Where the task has every agent begin.
+    /// The start of every agent.
     fn first_row(&self) -> Vec<f64> {
         let mut row = vec![0.0; self.task.shape().words()];
         self.task.start(&mut row);

@@ -17,10 +17,10 @@ pub trait NamedExperiment {
     /// The name by which it is run.
     fn name(&self) -> &'static str;
 
-    /// What it shows, and which figure or table of the paper.
+    /// Its title, and its figure or table of the paper.
     fn about(&self) -> [&str; 2];
 
-    /// Whether this machine runs it in hours rather than days.
+    /// Returns whether this machine runs it in hours rather than days.
     fn has_device(&self) -> bool;
 
     /// Runs every series for the seeds from 1 to `seeds`.
@@ -35,7 +35,7 @@ pub trait NamedExperiment {
     /// Gives a key of all series another value where they have it, and says so in the notes.
     fn set(&mut self, key: &str, value: &str);
 
-    /// Runs it, with results kept in `out`, and writes what it came to.
+    /// Runs it, with results kept in `out`, and writes its figures and tables.
     ///
     /// # Errors
     /// Where it is interrupted, a run fails, or a file cannot be written.
@@ -50,7 +50,7 @@ pub trait NamedExperiment {
 /// All experiments; `is_quick` makes each small enough for a test, on data that come with the program.
 ///
 /// # Errors
-/// Where a file does not say what it must, which a test rules out.
+/// When a file is invalid, which a test rules out.
 pub fn all(is_quick: bool) -> Result<Vec<Box<dyn NamedExperiment>>, Diagnostic> {
     fn of_kind<W: Presentation>(is_quick: bool) -> Result<Vec<Box<dyn NamedExperiment>>, Diagnostic> {
         let boxed = |experiment: Experiment<W>| -> Box<dyn NamedExperiment> { Box::new(experiment) };

@@ -28,7 +28,7 @@ pub trait Oracle {
     /// Each agent's gradient at its row of `v`, with the noise of the network's round.
     fn gradients(&mut self, network: &mut Network, v: &[f64]) -> Vec<f64>;
 
-    /// The same at another `v` with the very noise of the last call.
+    /// Gradients at another `v` with the noise of the last call.
     fn gradients_again(&mut self, network: &mut Network, v: &[f64]) -> Vec<f64> {
         self.gradients(network, v)
     }
@@ -37,7 +37,7 @@ pub trait Oracle {
     fn project(&self, _row: &mut [f64]) {}
 }
 
-/// The same problem with exact observations.
+/// The problem with exact observations.
 fn without_noise(problem: TaskProblem<'_, f64>) -> TaskProblem<'_, f64> {
     match problem {
         TaskProblem::BuiltIn(AnyProblem::PolicyEvaluation(mut problem)) => {

@@ -1,43 +1,44 @@
-//! What a campaign writes: a folder per experiment, and one self-contained HTML page of all.
+//! The output of a campaign: a folder per experiment, and one self-contained HTML page of all.
 
 use std::fmt::Write as _;
-use std::io;
 use std::path::Path;
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_plot::{Figure, HtmlPage, LinePoint, Panel, PlotLine, Scale};
 use fabswarm_sim::whole_file;
 
-use crate::experiment::{Experiment, ExperimentOutcome, SeriesOutcome, Trial, Workload, distinct};
+use crate::experiment::{
+    Experiment, ExperimentOutcome, SearchTrial, SeriesOutcome, Workload, distinct, failed,
+};
 use crate::table::{self, Table};
 use crate::verdict::Verdict;
 
-/// What is shown of an experiment.
+/// The figures and tables of an experiment.
 pub trait Presentation: Workload {
     /// The file of all tries of a search.
     const TRIALS_FILE: &'static str;
     /// Its columns after the panel and the method.
     const TRIAL_COLUMNS: &'static str;
-    /// Those of `curves.csv`.
+    /// The columns of `curves.csv`.
     const CURVE_COLUMNS: &'static str;
 
-    /// What is to be known of its search and of the machine.
+    /// Notes on the search and the machine.
     fn notes(experiment: &Experiment<Self>, outcome: &ExperimentOutcome<Self>) -> Vec<String>;
     /// The curve of a series over an axis.
     fn curve(outcome: &SeriesOutcome<Self>, axis: Self::Axis) -> Vec<LinePoint>;
     /// The name of an axis, and the scale of the values over it.
     fn scale(axis: Self::Axis, lines: &[PlotLine]) -> (&'static str, Scale);
-    /// How each series did.
+    /// The table of results.
     fn results(experiment: &Experiment<Self>, outcomes: &[SeriesOutcome<Self>]) -> Table;
-    /// What became of the paper's claims.
+    /// The verdicts on the paper's claims.
     fn verdicts(experiment: &Experiment<Self>, outcomes: &[SeriesOutcome<Self>]) -> Vec<Verdict>;
     /// The rows of a series in `curves.csv`.
     fn curve_rows(outcome: &SeriesOutcome<Self>) -> Vec<String>;
     /// The row of a try.
-    fn trial_row(trial: &Trial<Self>) -> String;
+    fn trial_row(trial: &SearchTrial<Self>) -> String;
 }
 
-/// What is shown of one experiment.
+/// The part of the page about one experiment.
 #[derive(Clone, Debug)]
 pub struct Section {
     name: &'static str,
@@ -58,7 +59,7 @@ pub fn write_experiment<W: Presentation>(
     outcome: &ExperimentOutcome<W>,
     folder: &Path,
 ) -> Result<Section, Diagnostic> {
-    std::fs::create_dir_all(folder).map_err(|error| unwritten(folder, &error))?;
+    std::fs::create_dir_all(folder).map_err(failed("write", folder))?;
     let svg = (!experiment.axes.is_empty()).then(|| figure(experiment, &outcome.series));
     if let Some(svg) = &svg {
         write(&folder.join("figure.svg"), svg)?;
@@ -121,7 +122,6 @@ fn csv<'a>(columns: &str, rows: impl Iterator<Item = ((&'a str, &'a str), String
 
 impl Section {
     /// Verdicts and results in Markdown.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n\n", self.title, self.source);
         self.notes.iter().for_each(|note| text += &format!("- {note}\n"));
@@ -134,7 +134,6 @@ impl Section {
     }
 
     /// The verdicts for a terminal, one claim per paragraph.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{} ({})\n", self.title, self.source);
         for row in &self.verdicts.rows {
@@ -173,12 +172,5 @@ pub fn write_page(path: &Path, made_by: &str, sections: &[Section]) -> Result<()
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Diagnostic> {
-    whole_file::write(path, text.as_bytes()).map_err(|error| unwritten(path, &error))
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> Diagnostic {
-    Diagnostic::new(
-        format!("cannot write {}: {error}", path.display()),
-        "see that the folder exists and the disk is not full, or name another with --out",
-    )
+    whole_file::write(path, text.as_bytes()).map_err(failed("write", path))
 }

@@ -1,9 +1,9 @@
-//! What a method does to the states of all agents at once, so that it is written once and run in two ways: on arrays, and on a
+//! Operations on the states of all agents. A method written over them runs in two ways: on arrays, and on a
 //! tape that differentiates through it.
 
 use std::rc::Rc;
 
-use crate::links::{Links, Matrix};
+use crate::links::{LinkWeights, Matrix};
 use crate::network::Network;
 use crate::oracle::Oracle;
 
@@ -30,7 +30,7 @@ pub trait RowOps {
     fn gradient(&mut self, v: &Self::Value) -> Self::Value;
     /// Local gradients at another point with the very noise of the last ones.
     fn gradient_again(&mut self, v: &Self::Value) -> Self::Value;
-    /// How many agents there are.
+    /// Number of agents.
     fn agents(&self) -> usize;
 
     /// `B·t + d⁺ − d`, the tracker of all methods that track gradients.
@@ -50,14 +50,14 @@ pub struct Arrays<O> {
     pub oracle: O,
     /// η of each word of a row.
     pub steps: Vec<f64>,
-    /// Links of the present round.
-    links: Rc<Links>,
+    /// LinkWeights of the present round.
+    links: Rc<LinkWeights>,
 }
 
 impl<O: Oracle> Arrays<O> {
     /// At rest before the first round.
     pub fn new(network: Network, oracle: O, steps: Vec<f64>) -> Self {
-        let links = Rc::new(Links::none(network.agents()));
+        let links = Rc::new(LinkWeights::none(network.agents()));
         Self { network, oracle, steps, links }
     }
 

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::experiment::{Keys, SeriesFile, Workload};
+use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
-use crate::setting::Setting;
 use crate::spread::Spread;
-use cell::Cell;
+use cell::MethodCell;
 
-/// What an error is shown over.
+/// The horizontal axis of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
@@ -35,7 +35,7 @@ pub enum Axis {
 /// Steps that are tried for every method alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grid {
+pub struct StepGrid {
     /// Steps on x.
     pub upper: Vec<f64>,
     /// Steps on y, z and v; methods of one level have none.
@@ -54,18 +54,18 @@ pub struct MethodWorkload {
     /// Its steps; the best of the grid where they are not given.
     pub steps: Option<StepSizes>,
     /// The setting.
-    pub setting: Setting,
-    /// What the paper prints for it.
+    pub setting: ExperimentConfig,
+    /// The value that the paper prints for it.
     pub paper: Option<String>,
-    /// What an independent implementation measured: mean rounds to one per cent.
+    /// Mean rounds to one per cent of an independent implementation.
     pub reference: Option<f64>,
 }
 
 impl Workload for MethodWorkload {
     type Axis = Axis;
-    type Search = Grid;
+    type Search = StepGrid;
     type Choice = StepSizes;
-    type Cell = Cell;
+    type Cell = MethodCell;
     type Run = RunOutcome;
 
     const FILES: &'static [(&'static str, &'static str)] = &[
@@ -84,7 +84,7 @@ impl Workload for MethodWorkload {
     ];
     const RUNS_ALONE: bool = false;
 
-    fn parse(row: &SeriesFile, settings: Keys, _: &Grid) -> Result<(String, Self), String> {
+    fn parse(row: &SeriesFile, settings: Keys, _: &StepGrid) -> Result<(String, Self), String> {
         let method = row.method.ok_or("a series without a method")?;
         let label = row.label.clone().unwrap_or_else(|| method.label().to_owned());
         let setting =
@@ -98,36 +98,36 @@ impl Workload for MethodWorkload {
     }
 
     /// Every pair of steps for a bilevel method, every upper step for one of one level.
-    fn options(&self, grid: &Grid) -> Vec<StepSizes> {
+    fn options(&self, grid: &StepGrid) -> Vec<StepSizes> {
         let lower: &[f64] = if self.method.is_bilevel() { &grid.lower } else { &[0.0] };
         let pairs = grid.upper.iter().flat_map(|&upper| lower.iter().map(move |&lower| (upper, lower)));
         pairs.map(|(upper, lower)| StepSizes { upper, lower, twin: None }).collect()
     }
 
-    fn search_seeds(grid: &Grid) -> &[u64] {
+    fn search_seeds(grid: &StepGrid) -> &[u64] {
         &grid.seeds
     }
 
-    fn trial(&self, steps: &StepSizes, seed: u64, grid: &Grid) -> Cell {
+    fn trial(&self, steps: &StepSizes, seed: u64, grid: &StepGrid) -> MethodCell {
         let mut cell = self.cell(steps, seed);
         cell.setting.rounds = grid.rounds.min(cell.setting.rounds);
         cell
     }
 
-    /// Where the runs settled, as a geometric mean.
+    /// The settled errors of the runs, as a geometric mean.
     fn score(runs: &[RunOutcome]) -> f64 {
         Spread::of(runs.iter().map(|run| run.settled_error().ln())).mean.exp()
     }
 
-    fn cell(&self, steps: &StepSizes, seed: u64) -> Cell {
-        Cell { method: self.method, setting: self.setting.clone(), steps: *steps, seed }
+    fn cell(&self, steps: &StepSizes, seed: u64) -> MethodCell {
+        MethodCell { method: self.method, setting: self.setting.clone(), steps: *steps, seed }
     }
 
-    fn effort(cell: &Cell) -> u64 {
+    fn effort(cell: &MethodCell) -> u64 {
         cell.setting.agents as u64 * u64::from(cell.setting.rounds)
     }
 
-    fn run(cell: &Cell, interrupted: &AtomicBool) -> Result<Option<RunOutcome>, Diagnostic> {
+    fn run(cell: &MethodCell, interrupted: &AtomicBool) -> Result<Option<RunOutcome>, Diagnostic> {
         cell.run(interrupted).map_err(|error| Diagnostic::bare(error.to_string()))
     }
 }

@@ -10,7 +10,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of some values.
+    /// Mean and deviation of some values.
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.collect();
         let count = values.len() as f64;

@@ -13,13 +13,11 @@ pub struct Table {
 
 impl Table {
     /// A table with these columns and no rows yet.
-    #[must_use]
     pub fn new(head: &[&str]) -> Self {
         Self { head: head.iter().map(ToString::to_string).collect(), rows: Vec::new() }
     }
 
     /// The table in Markdown.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text = String::new();
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
@@ -31,7 +29,6 @@ impl Table {
 }
 
 /// The verdicts as a table.
-#[must_use]
 pub fn verdicts(verdicts: &[Verdict], seeds: u64) -> Table {
     let mut table = Table::new(&["claim of the paper", "what we measured", "seen?", "seeds"]);
     for verdict in verdicts {

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use crate::links::{Links, Matrix};
+use crate::links::{LinkWeights, Matrix};
 use crate::oracle::LowerLevel;
 use crate::row_ops::{RowOps, added, descended, divided};
 
@@ -17,7 +17,7 @@ pub struct TapeValue(usize);
 #[derive(Debug)]
 enum Operation {
     Given,
-    Mixed(Matrix, Rc<Links>, usize),
+    Mixed(Matrix, Rc<LinkWeights>, usize),
     Descended(usize, usize, f64),
     Added(usize, f64, usize),
     Divided(usize, Vec<f64>),
@@ -30,7 +30,7 @@ pub struct Tape<'a> {
     lower: &'a LowerLevel,
     x: &'a [f64],
     steps: &'a [f64],
-    links: Rc<Links>,
+    links: Rc<LinkWeights>,
     round: u32,
     values: Vec<Vec<f64>>,
     operations: Vec<Operation>,
@@ -38,14 +38,13 @@ pub struct Tape<'a> {
 
 impl<'a> Tape<'a> {
     /// An empty tape for the lower level at `x`, with the step of each word of y.
-    #[must_use]
     pub fn new(lower: &'a LowerLevel, x: &'a [f64], steps: &'a [f64]) -> Self {
-        let links = Rc::new(Links::none(lower.agents()));
+        let links = Rc::new(LinkWeights::none(lower.agents()));
         Self { lower, x, steps, links, round: 0, values: Vec::new(), operations: Vec::new() }
     }
 
     /// Goes on to a round with its links and its noise.
-    pub fn begin_round(&mut self, links: Rc<Links>, round: u32) {
+    pub fn begin_round(&mut self, links: Rc<LinkWeights>, round: u32) {
         self.links = links;
         self.round = round;
     }
@@ -56,7 +55,6 @@ impl<'a> Tape<'a> {
     }
 
     /// The numbers of a value.
-    #[must_use]
     pub fn value(&self, value: TapeValue) -> &[f64] {
         &self.values[value.0]
     }
@@ -74,7 +72,6 @@ impl<'a> Tape<'a> {
 
     /// The derivative in x of a function whose derivative in `of` is `derivative`: $\bar x = (\partial y / \partial x)^\top \bar y$,
     /// across all agents and all rounds on the tape.
-    #[must_use]
     pub fn differentiate(&self, of: TapeValue, derivative: Vec<f64>) -> Vec<f64> {
         let words = self.lower.words();
         let mut by_x = vec![0.0; self.x.len()];

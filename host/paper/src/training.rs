@@ -8,7 +8,7 @@ mod outcome;
 mod page;
 mod verdict;
 
-pub use outcome::{TrainingOutcome, TrainingPoint, TrainingRunOutcome};
+pub use outcome::{TrainingPoint, TrainingRunOutcome, TrainingSeries};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -34,7 +34,7 @@ pub enum Chart {
     Regularisation,
 }
 
-/// What is tried for series that ask for it.
+/// The grid of a search.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeySearch {

@@ -1,12 +1,13 @@
 //! Results on disk, one file each, named by a hash of what they depend on: the cell and the build.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::whole_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::experiment::failed;
 
 /// The folder of results of this build.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), build: hash(&bytes, 0) })
     }
 
-    /// What was kept of a cell; nothing where the file is not whole.
+    /// Reads the result of a cell; `None` where the file is missing or damaged.
     pub(super) fn read<T: DeserializeOwned>(&self, cell: &impl Serialize) -> Option<T> {
         let text = std::fs::read(self.path(cell)).ok()?;
         serde_json::from_slice(&text).ok()
@@ -39,16 +40,6 @@ impl Store {
     fn path(&self, cell: &impl Serialize) -> PathBuf {
         let cell = serde_json::to_vec(cell).expect("a cell is plain data");
         self.folder.join(format!("{:016x}.json", hash(&cell, self.build)))
-    }
-}
-
-/// What to say where a file is not to be had.
-fn failed<'a>(verb: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> Diagnostic + 'a {
-    move |source| {
-        Diagnostic::new(
-            format!("cannot {verb} {}: {source}", path.display()),
-            "see that the folder exists and the disk is not full, or name another with --out",
-        )
     }
 }
 

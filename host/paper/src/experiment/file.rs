@@ -61,9 +61,9 @@ pub struct SeriesFile {
     pub method: Option<MethodKind>,
     /// Its steps; searched where they are not given.
     pub steps: Option<StepSizes>,
-    /// What the paper prints for it.
+    /// The value that the paper prints for it.
     pub paper: Option<String>,
-    /// What an independent implementation measured.
+    /// The value that an independent implementation measured.
     pub reference: Option<f64>,
     /// Keys whose values are searched, for large models.
     #[serde(default)]

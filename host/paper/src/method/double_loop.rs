@@ -13,13 +13,13 @@ use std::rc::Rc;
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 
-use super::composed::Composed;
+use super::rule_on_oracle::RuleOnOracle;
 use super::{Method, MethodStart};
-use crate::links::Links;
+use crate::experiment_config::ExperimentConfig;
+use crate::links::LinkWeights;
 use crate::network::Network;
 use crate::oracle::{LowerLevel, Oracle};
 use crate::rule::{Rule, RuleKind};
-use crate::setting::Setting;
 use crate::tape::Tape;
 
 /// The hypergradient after T inner rounds, at rows x.
@@ -31,14 +31,14 @@ pub(super) struct Hypergradient {
     inner_rounds: u32,
     /// η of the inner loop.
     steps: Vec<f64>,
-    /// Where the next inner loop starts.
+    /// The start of the next inner loop.
     y: Vec<f64>,
     /// Start, links and first round of the last inner loop.
-    last: (Vec<f64>, Vec<Rc<Links>>, u32),
+    last: (Vec<f64>, Vec<Rc<LinkWeights>>, u32),
 }
 
 impl Hypergradient {
-    pub(super) fn new(rule: RuleKind, task: Rc<Task<f64>>, setting: &Setting, step: f64) -> Self {
+    pub(super) fn new(rule: RuleKind, task: Rc<Task<f64>>, setting: &ExperimentConfig, step: f64) -> Self {
         let shape = task.shape();
         Self {
             x_words: shape.x,
@@ -94,9 +94,9 @@ impl Oracle for Hypergradient {
     }
 }
 
-pub(super) fn start(rule: RuleKind, start: MethodStart<'_>) -> Result<Box<dyn Method>, BuildError> {
+pub(super) fn start(rule: RuleKind, start: &MethodStart<'_>) -> Result<Box<dyn Method>, BuildError> {
     let words = start.task.shape().x;
     let oracle = Hypergradient::new(rule, Rc::clone(&start.task), start.setting, start.steps.lower);
     let steps = vec![start.steps.upper; words];
-    Ok(Box::new(Composed::new(&start, start.network()?, rule, oracle, steps, &vec![0.0; words])))
+    Ok(Box::new(RuleOnOracle::new(start, start.network()?, rule, oracle, steps, &vec![0.0; words])))
 }

@@ -10,14 +10,14 @@ use std::rc::Rc;
 
 use fabswarm_sim::trial::BuildError;
 
-use super::composed::Composed;
+use super::rule_on_oracle::RuleOnOracle;
 use super::{Method, MethodStart};
-use crate::links::Links;
+use crate::links::LinkWeights;
 use crate::network::{LinkRule, Network};
 use crate::oracle::{MeanPenaltyGradient, PenaltyGradient};
 use crate::rule::RuleKind;
 
-/// How agents mix.
+/// The mixing of agents.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FabVariant {
     PushPull,
@@ -29,8 +29,8 @@ pub(super) enum FabVariant {
     },
 }
 
-pub(super) fn start(variant: FabVariant, start: MethodStart<'_>) -> Result<Box<dyn Method>, BuildError> {
-    let MethodStart { setting, seed, .. } = start;
+pub(super) fn start(variant: FabVariant, start: &MethodStart<'_>) -> Result<Box<dyn Method>, BuildError> {
+    let MethodStart { setting, seed, .. } = *start;
     let shape = start.task.shape();
     let mut steps = vec![setting.lambda * start.steps.upper; shape.x];
     steps.resize(shape.x + shape.y, start.steps.lower);
@@ -45,11 +45,11 @@ pub(super) fn start(variant: FabVariant, start: MethodStart<'_>) -> Result<Box<d
             Network::new(links, setting.loss, seed)
         }
         FabVariant::Centralized => {
-            let network = Network::new(LinkRule::Fixed(Rc::new(Links::none(1))), 0.0, seed);
+            let network = Network::new(LinkRule::Fixed(Rc::new(LinkWeights::none(1))), 0.0, seed);
             let oracle = MeanPenaltyGradient::new(task, setting.lambda, setting.agents);
-            return Ok(Box::new(Composed::new(&start, network, rule, oracle, steps, &row)));
+            return Ok(Box::new(RuleOnOracle::new(start, network, rule, oracle, steps, &row)));
         }
     };
     let oracle = PenaltyGradient::new(task, setting.lambda);
-    Ok(Box::new(Composed::new(&start, network, rule, oracle, steps, &row)))
+    Ok(Box::new(RuleOnOracle::new(start, network, rule, oracle, steps, &row)))
 }

@@ -9,8 +9,8 @@
 
 use fabswarm_sim::trial::BuildError;
 
-use super::composed::Target;
-use super::{Measurement, Method, MethodStart};
+use super::rule_on_oracle::KnownSolution;
+use super::{ErrorMeasures, Method, MethodStart};
 use crate::network::Network;
 use crate::oracle::BellmanError;
 
@@ -31,14 +31,14 @@ pub(super) struct LtAdmm {
     pub(super) x: Vec<f64>,
     /// z_ij at `(i·n + j)·words`; the graph is complete.
     z: Vec<f64>,
-    target: Target,
+    target: KnownSolution,
 }
 
 impl LtAdmm {
-    pub(super) fn new(start: MethodStart<'_>) -> Result<Self, BuildError> {
+    pub(super) fn new(start: &MethodStart<'_>) -> Result<Self, BuildError> {
         let (words, agents) = (start.task.shape().x, start.setting.agents);
         Ok(Self {
-            target: Target::of(&start.task),
+            target: KnownSolution::of(&start.task),
             oracle: start.bellman(),
             network: start.network()?,
             words,
@@ -87,7 +87,7 @@ impl Method for LtAdmm {
         }
     }
 
-    fn measure(&self) -> Measurement {
+    fn measure(&self) -> ErrorMeasures {
         self.target.measure(&self.x, self.words)
     }
 

@@ -5,7 +5,7 @@ use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind};
 use fabswarm_sim::swarm::{Metrics, Swarm};
 use fabswarm_sim::trial::{self, BuildError};
 
-use super::{Measurement, Method, MethodStart};
+use super::{ErrorMeasures, Method, MethodStart};
 use crate::network::Network;
 
 /// A swarm of the simulator.
@@ -49,12 +49,12 @@ impl Method for SimulatedFab {
         self.network.count(&links, self.words_per_frame);
     }
 
-    fn measure(&self) -> Measurement {
+    fn measure(&self) -> ErrorMeasures {
         if self.has_diverged {
-            return Measurement { error: f64::INFINITY, consensus: f64::INFINITY, stationarity: None };
+            return ErrorMeasures { error: f64::INFINITY, consensus: f64::INFINITY, stationarity: None };
         }
         let Metrics { error, consensus_error, .. } = self.swarm.metrics();
-        Measurement { error, consensus: consensus_error, stationarity: None }
+        ErrorMeasures { error, consensus: consensus_error, stationarity: None }
     }
 
     fn rounds(&self) -> u32 {

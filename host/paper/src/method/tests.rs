@@ -11,11 +11,12 @@ use fabswarm_sim::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
 use fabswarm_sim::task::Task;
 
 use super::double_loop::Hypergradient;
-use super::{Method, MethodKind, MethodStart, StepSizes, single_level, soba};
+use super::rule_on_oracle::RuleOnOracle;
+use super::{Method, MethodKind, MethodStart, StepSizes};
+use crate::experiment_config::{ExperimentConfig, GraphKind};
 use crate::network::Network;
 use crate::oracle::{LowerLevel, Oracle};
 use crate::rule::RuleKind;
-use crate::setting::{GraphKind, Setting};
 
 const RULES: [RuleKind; 6] = [
     RuleKind::PushPull,
@@ -26,22 +27,26 @@ const RULES: [RuleKind; 6] = [
     RuleKind::PushAsgd,
 ];
 
-fn setting() -> Setting {
-    Setting { agents: 6, edge_probability: 0.3, ..Setting::default() }
+fn setting() -> ExperimentConfig {
+    ExperimentConfig { agents: 6, edge_probability: 0.3, ..ExperimentConfig::default() }
 }
 
 const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/tests/golden/fab_n10_paper.json");
 
 /// The problem and the thousand graphs that another program recorded.
-fn recorded() -> Setting {
-    Setting { graph: GraphKind::Recorded, recording: RECORDING.into(), ..Setting::default() }
+fn recorded() -> ExperimentConfig {
+    ExperimentConfig {
+        graph: GraphKind::Recorded,
+        recording: RECORDING.into(),
+        ..ExperimentConfig::default()
+    }
 }
 
 fn recording() -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(RECORDING).unwrap()).unwrap()
 }
 
-fn task(setting: &Setting) -> Rc<Task<f64>> {
+fn task(setting: &ExperimentConfig) -> Rc<Task<f64>> {
     Rc::new(Task::load(&setting.scenario(4)).unwrap())
 }
 
@@ -49,7 +54,7 @@ fn steps(upper: f64, lower: f64) -> StepSizes {
     StepSizes { upper, lower, twin: None }
 }
 
-fn error_after(method: MethodKind, setting: &Setting, steps: StepSizes, iterations: u32) -> f64 {
+fn error_after(method: MethodKind, setting: &ExperimentConfig, steps: StepSizes, iterations: u32) -> f64 {
     let mut method = method.start(setting, steps, 4).unwrap();
     (0..iterations).for_each(|_| method.iterate());
     method.measure().error
@@ -57,7 +62,7 @@ fn error_after(method: MethodKind, setting: &Setting, steps: StepSizes, iteratio
 
 #[test]
 fn fab_is_the_fab_of_the_simulator() {
-    let noisy = Setting { reward_noise: 1.0, ..setting() };
+    let noisy = ExperimentConfig { reward_noise: 1.0, ..setting() };
     let scenario = noisy.scenario(4);
     let constants = FabConstants {
         steps: Steps { x: 0.3, y: 0.05, z: 0.06, momentum: 0.0 },
@@ -82,7 +87,7 @@ fn fab_is_the_fab_of_the_simulator() {
 fn fab_follows_the_recorded_states() {
     let file = recording();
     let number = |key: &str| file[key].as_f64().unwrap();
-    let setting = Setting { lambda: number("lam"), ..recorded() };
+    let setting = ExperimentConfig { lambda: number("lam"), ..recorded() };
     let steps = StepSizes {
         upper: number("eta_x") / number("lam"),
         lower: number("eta_y"),
@@ -112,7 +117,7 @@ fn methods_that_track_gradients_reach_the_closed_form() {
         [MethodKind::DlPushPull, MethodKind::DlPushDiging, MethodKind::DlPushSaga, MethodKind::DlPushAsgd];
     for method in double_loops {
         // Agents that disagree see the curvature of ΦᵀΦ, which keeps the step small, and so the end far.
-        let complete = Setting { graph: GraphKind::Complete, agents: 3, ..setting() };
+        let complete = ExperimentConfig { graph: GraphKind::Complete, agents: 3, ..setting() };
         let error = error_after(method, &complete, steps(0.01, 0.3), 2000);
         assert!(error < 0.1, "{method:?} {error}");
     }
@@ -137,10 +142,10 @@ fn push_sum_weights_stay_positive_and_keep_their_sum() {
         [setting(), recorded()].iter().flat_map(|setting| RULES.map(|rule| (setting, rule)))
     {
         let start = MethodStart { task: task(setting), setting, steps: steps(0.01, 0.0), seed: 4 };
-        let mut method = single_level::composed(rule, start).unwrap();
+        let mut method = RuleOnOracle::single_level(rule, &start).unwrap();
         for _ in 0..200 {
             method.iterate();
-            let Some(weights) = method.rule.push_sum_weights() else { continue };
+            let weights = &method.rule.w;
             assert!(weights.iter().all(|weight| *weight > 0.0), "{rule:?} {weights:?}");
             assert!((weights.iter().sum::<f64>() - setting.agents as f64).abs() < 1e-12);
         }
@@ -150,8 +155,8 @@ fn push_sum_weights_stay_positive_and_keep_their_sum() {
 // The hypergradient of agent j is the derivative of Σ_i f_i(x_i, y_i^T(x)) in x_j, through every frame of the inner loop.
 #[test]
 fn hypergradients_are_the_slopes_of_the_upper_cost() {
-    let drawn = Setting { agents: 4, inner_rounds: 7, momentum: 0.3, ..setting() };
-    let recorded = Setting { inner_rounds: 7, momentum: 0.3, ..recorded() };
+    let drawn = ExperimentConfig { agents: 4, inner_rounds: 7, momentum: 0.3, ..setting() };
+    let recorded = ExperimentConfig { inner_rounds: 7, momentum: 0.3, ..recorded() };
     for (setting, rule) in [drawn, recorded].iter().flat_map(|setting| RULES.map(|rule| (setting, rule))) {
         let task = task(setting);
         let x: Vec<f64> = (0..5 * setting.agents).map(|at| (at as f64 * 0.7).sin()).collect();
@@ -192,7 +197,7 @@ fn sobas_v_solves_its_linear_system_and_x_is_the_solution() {
         let task = task(&setting);
         let steps = steps(0.005, 0.06);
         let start = MethodStart { task: Rc::clone(&task), setting: &setting, steps, seed: 4 };
-        let mut method = soba::composed(start).unwrap();
+        let mut method = RuleOnOracle::soba(&start).unwrap();
         (0..6000).for_each(|_| method.iterate());
         assert!(method.measure().error < 1e-7, "{}", method.measure().error);
         let shape = task.shape();
@@ -214,8 +219,8 @@ fn sobas_v_solves_its_linear_system_and_x_is_the_solution() {
 // All variants of FAB that converge end where the mean gradient of the penalty function vanishes: a little off x*, by 1/λ.
 #[test]
 fn variants_of_fab_end_at_the_same_point() {
-    let undisturbed = Setting { graph: GraphKind::Complete, ..setting() };
-    let end = |method, setting: &Setting| error_after(method, setting, steps(0.01, 0.06), 8000);
+    let undisturbed = ExperimentConfig { graph: GraphKind::Complete, ..setting() };
+    let end = |method, setting: &ExperimentConfig| error_after(method, setting, steps(0.01, 0.06), 8000);
     let expected = end(MethodKind::CentralizedFab, &setting());
     assert!(expected > 1e-4 && expected < 1e-2, "{expected}");
     for (method, setting) in [
@@ -229,7 +234,7 @@ fn variants_of_fab_end_at_the_same_point() {
     }
     let half = error_after(
         MethodKind::CentralizedFab,
-        &Setting { lambda: 120.0, ..setting() },
+        &ExperimentConfig { lambda: 120.0, ..setting() },
         steps(0.01, 0.06),
         8000,
     );
@@ -263,7 +268,7 @@ fn variants_of_fab_end_at_the_recorded_minimiser_of_the_penalty_function() {
 
 #[test]
 fn lost_frames_stop_plain_fab_and_neither_the_ledger_nor_lt_admm() {
-    let lossy = Setting { graph: GraphKind::Complete, loss: 0.3, ..setting() };
+    let lossy = ExperimentConfig { graph: GraphKind::Complete, loss: 0.3, ..setting() };
     let admm = error_after(MethodKind::LtAdmm, &lossy, steps(0.02, 0.1), 3000);
     assert!(admm < 1e-6, "{admm}");
     let ledger = error_after(MethodKind::LedgerFab, &lossy, steps(0.01, 0.06), 3000);
@@ -277,7 +282,7 @@ fn lost_frames_stop_plain_fab_and_neither_the_ledger_nor_lt_admm() {
 // Two gradients per round more, and the inner loop's frames twice, once for each point.
 #[test]
 fn floats_are_counted_on_every_link_that_carries_them() {
-    let complete = Setting { graph: GraphKind::Complete, agents: 3, inner_rounds: 2, ..setting() };
+    let complete = ExperimentConfig { graph: GraphKind::Complete, agents: 3, inner_rounds: 2, ..setting() };
     let floats = |method: MethodKind| {
         let mut method = method.start(&complete, steps(0.01, 0.1), 4).unwrap();
         let before = method.floats();

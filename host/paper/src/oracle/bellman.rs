@@ -20,7 +20,6 @@ pub struct BellmanError {
 
 impl BellmanError {
     /// For a task of policy evaluation; `None` for others, which have no such form.
-    #[must_use]
     pub fn new(task: Rc<Task<f64>>) -> Option<Self> {
         matches!(*task, Task::PolicyEvaluation(_)).then_some(Self { task })
     }

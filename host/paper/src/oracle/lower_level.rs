@@ -16,48 +16,35 @@ pub struct LowerLevel {
 
 impl LowerLevel {
     /// The lower level of `agents` agents.
-    #[must_use]
     pub const fn new(task: Rc<Task<f64>>, agents: usize) -> Self {
         Self { task, agents }
     }
 
-    /// How many agents there are.
-    #[must_use]
+    /// Number of agents.
     pub const fn agents(&self) -> usize {
         self.agents
     }
 
     /// Words of y.
-    #[must_use]
     pub fn words(&self) -> usize {
         self.task.shape().y
     }
 
     /// Each agent's `∇_y g_i(x_i, y_i)` with the noise of `round`.
-    #[must_use]
     pub fn gradients_at(&self, x: &[f64], y: &[f64], round: u32) -> Vec<f64> {
         let shape = self.task.shape();
         let (mut dx, mut dy) = (vec![0.0; shape.x], vec![0.0; y.len()]);
         let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
-        for agent in 0..self.agents {
-            let row = agent * shape.y..(agent + 1) * shape.y;
+        let rows = x.chunks_exact(shape.x).zip(y.chunks_exact(shape.y)).zip(dy.chunks_exact_mut(shape.y));
+        for (agent, ((x, y), dy)) in rows.enumerate() {
             let at = Moment { agent: agent as u32, round };
-            let x = &x[agent * shape.x..][..shape.x];
-            self.task.problem(agent).lower_gradient(
-                at,
-                x,
-                &y[row.clone()],
-                &mut dx,
-                &mut dy[row],
-                &mut scratch,
-            );
+            self.task.problem(agent).lower_gradient(at, x, y, &mut dx, dy, &mut scratch);
         }
         dy
     }
 
     /// Each agent's $\nabla^2_{xy} g_i\,u_i$ and $\nabla^2_{yy} g_i\,u_i$, by central differences of ∇g without noise. They
     /// are exact to rounding where g is quadratic.
-    #[must_use]
     pub fn second_derivatives(&self, x: &[f64], y: &[f64], u: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let shape = self.task.shape();
         let mut by_x = vec![0.0; self.agents * shape.x];
@@ -91,21 +78,14 @@ impl LowerLevel {
     }
 
     /// Each agent's `∇f_i(x_i, y_i)`: the parts in x and in y.
-    #[must_use]
     pub fn upper_gradients(&self, x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let shape = self.task.shape();
         let (mut dx, mut dy) = (vec![0.0; x.len()], vec![0.0; y.len()]);
         let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
-        for agent in 0..self.agents {
-            let (in_x, in_y) =
-                (agent * shape.x..(agent + 1) * shape.x, agent * shape.y..(agent + 1) * shape.y);
-            self.task.problem(agent).upper_gradient(
-                &x[in_x.clone()],
-                &y[in_y.clone()],
-                &mut dx[in_x],
-                &mut dy[in_y],
-                &mut scratch,
-            );
+        let gradients = dx.chunks_exact_mut(shape.x).zip(dy.chunks_exact_mut(shape.y));
+        let rows = x.chunks_exact(shape.x).zip(y.chunks_exact(shape.y)).zip(gradients);
+        for (agent, ((x, y), (dx, dy))) in rows.enumerate() {
+            self.task.problem(agent).upper_gradient(x, y, dx, dy, &mut scratch);
         }
         (dx, dy)
     }

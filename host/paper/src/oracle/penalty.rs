@@ -17,7 +17,6 @@ pub struct PenaltyGradient {
 
 impl PenaltyGradient {
     /// For a task with the penalty λ; gradients are divided by λ.
-    #[must_use]
     pub const fn new(task: Rc<Task<f64>>, lambda: f64) -> Self {
         Self { task, penalty: Penalty { lambda, normalise: true, form: PenaltyForm::OneSided } }
     }
@@ -62,7 +61,6 @@ pub struct MeanPenaltyGradient {
 
 impl MeanPenaltyGradient {
     /// The mean over the first `agents` agents of the task.
-    #[must_use]
     pub const fn new(task: Rc<Task<f64>>, lambda: f64, agents: usize) -> Self {
         Self { local: PenaltyGradient::new(task, lambda), agents }
     }

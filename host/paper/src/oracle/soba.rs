@@ -21,7 +21,6 @@ pub struct SobaDirection {
 
 impl SobaDirection {
     /// For `agents` agents of a task.
-    #[must_use]
     pub fn new(task: Rc<Task<f64>>, agents: usize) -> Self {
         Self { shape: task.shape(), lower: LowerLevel::new(task, agents) }
     }
@@ -48,13 +47,8 @@ impl Oracle for SobaDirection {
         let (cross, mut dv) = self.lower.second_derivatives(&x, &y, &v);
         dx.iter_mut().zip(cross).for_each(|(dx, cross)| *dx -= cross);
         dv.iter_mut().zip(dy).for_each(|(dv, dy)| *dv -= dy);
-        let (sizes, agents) = (&self.shape, rows.len() / self.words());
-        (0..agents)
-            .flat_map(|agent| {
-                let (in_x, in_y) =
-                    (agent * sizes.x..(agent + 1) * sizes.x, agent * sizes.y..(agent + 1) * sizes.y);
-                [&dx[in_x], &lower[in_y.clone()], &dv[in_y]].concat()
-            })
-            .collect()
+        let Shape { x, y, .. } = self.shape;
+        let rows = dx.chunks_exact(x).zip(lower.chunks_exact(y)).zip(dv.chunks_exact(y));
+        rows.flat_map(|((dx, dy), dv)| [dx, dy, dv].concat()).collect()
     }
 }

@@ -7,8 +7,8 @@ use fabswarm_sim::trial::BuildError;
 use serde::Serialize;
 
 use super::outcome::{ONE_PERCENT, Point, RunOutcome};
+use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
-use crate::setting::Setting;
 
 /// Samples that a run keeps, beside those of its beginning.
 const SAMPLES: u32 = 100;
@@ -19,17 +19,17 @@ const BEYOND_BOUNDS: f64 = 1e6;
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cell {
+pub struct MethodCell {
     pub(super) method: MethodKind,
-    pub(super) setting: Setting,
+    pub(super) setting: ExperimentConfig,
     pub(super) steps: StepSizes,
     pub(super) seed: u64,
 }
 
-impl Cell {
+impl MethodCell {
     /// Runs it; `None` where it was interrupted.
     pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<Option<RunOutcome>, BuildError> {
-        let Setting { rounds, stop_below, .. } = self.setting;
+        let ExperimentConfig { rounds, stop_below, .. } = self.setting;
         let mut method = self.method.start(&self.setting, self.steps, self.seed)?;
         let mut iterations = 0;
         let mut seconds = 0.0;

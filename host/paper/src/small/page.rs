@@ -1,11 +1,11 @@
-//! What is shown of an experiment on small problems.
+//! Figures and tables of an experiment on small problems.
 
 use std::fmt::Write as _;
 
 use fabswarm_plot::{LinePoint, PlotLine, Scale};
 
-use super::{Axis, Grid, MethodOutcome, MethodWorkload, RunOutcome};
-use crate::experiment::{Experiment, ExperimentOutcome, Trial};
+use super::{Axis, MethodOutcome, MethodWorkload, RunOutcome, StepGrid};
+use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial};
 use crate::method::StepSizes;
 use crate::page::Presentation;
 use crate::spread::Spread;
@@ -81,13 +81,13 @@ impl Presentation for MethodWorkload {
         outcome.curve().into_iter().map(row).collect()
     }
 
-    fn trial_row(trial: &Trial<Self>) -> String {
+    fn trial_row(trial: &SearchTrial<Self>) -> String {
         let StepSizes { upper, lower, .. } = trial.choice;
         format!("{upper},{lower},{:e}", trial.score)
     }
 }
 
-fn results(grid: &Grid, outcomes: &[MethodOutcome]) -> Table {
+fn results(grid: &StepGrid, outcomes: &[MethodOutcome]) -> Table {
     let mut table = Table::new(&[
         "panel",
         "method",
@@ -129,7 +129,7 @@ fn results(grid: &Grid, outcomes: &[MethodOutcome]) -> Table {
     table
 }
 
-fn steps(grid: &Grid, outcome: &MethodOutcome) -> String {
+fn steps(grid: &StepGrid, outcome: &MethodOutcome) -> String {
     let StepSizes { upper, lower, twin } = outcome.choice;
     let mut text = format!("{upper:.3e}");
     if outcome.series.work.method.is_bilevel() {

@@ -17,12 +17,10 @@ use serde_json::Value;
 use super::outcome::{TrainingPoint, TrainingRunOutcome};
 use crate::experiment::Keys;
 
-/// What large models are trained on.
+/// The device that large models are trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum TrainingDevice {
-    /// A GPU.
     Cuda,
-    /// All cores.
     Cpu,
 }
 
@@ -34,7 +32,7 @@ impl TrainingDevice {
     }
 }
 
-/// What a result depends on, besides the build.
+/// The inputs of a result, besides the build.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrainingCell {
     pub(super) keys: Keys,
@@ -43,7 +41,6 @@ pub struct TrainingCell {
 }
 
 impl TrainingCell {
-    /// Its scenario.
     pub(super) fn resolve(&self) -> Result<ResolvedScenario, Diagnostic> {
         let mut flags = Vec::new();
         let seed = ("seed".to_owned(), Value::from(self.seed));

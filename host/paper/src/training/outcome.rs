@@ -1,4 +1,4 @@
-//! What runs of large models came to.
+//! Results of runs of large models.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct TrainingPoint {
     pub bytes: u64,
     /// Test accuracy of the mean model.
     pub accuracy: f64,
-    /// How well weights tell wrong labels from right ones.
+    /// AUC of the weights as a detector of wrong labels.
     pub auc: Option<f64>,
     /// The learned regularisation.
     pub regularisation: Option<f64>,
@@ -34,43 +34,38 @@ pub struct TrainingRunOutcome {
     pub has_diverged: bool,
     /// Memory that it took on its device.
     pub memory_bytes: Option<u64>,
-    /// Where it ran.
+    /// The name of its device.
     pub device: String,
 }
 
 impl TrainingRunOutcome {
     /// Where it ended.
-    #[must_use]
     pub fn last(&self) -> &TrainingPoint {
         &self.points[self.points.len() - 1]
     }
 }
 
 /// All runs of a series.
-pub type TrainingOutcome = SeriesOutcome<TrainingWorkload>;
+pub type TrainingSeries = SeriesOutcome<TrainingWorkload>;
 
-impl TrainingOutcome {
+impl TrainingSeries {
     /// Accuracy at the end.
-    #[must_use]
     pub fn accuracy(&self) -> Spread {
         Spread::of(self.runs.iter().map(|run| run.last().accuracy))
     }
 
     /// The mean over the runs of something at the end, where all of them have it.
-    #[must_use]
     pub fn mean(&self, value: impl Fn(&TrainingRunOutcome) -> Option<f64>) -> Option<f64> {
         let values: Option<Vec<f64>> = self.runs.iter().map(value).collect();
         values.map(|values| Spread::of(values.into_iter()).mean)
     }
 
     /// The seconds after which the mean accuracy is first `level` or more.
-    #[must_use]
     pub fn seconds_to(&self, level: f64) -> Option<f64> {
         self.curve(Chart::Seconds).into_iter().find(|(_, accuracy)| accuracy.mean >= level).map(|(at, _)| at)
     }
 
     /// Means and deviations over the runs, evaluation by evaluation: the place on a chart's axis, and the value.
-    #[must_use]
     pub fn curve(&self, chart: Chart) -> Vec<(f64, Spread)> {
         let place = |point: &TrainingPoint| match chart {
             Chart::Epochs | Chart::Regularisation => point.epoch,

@@ -1,9 +1,9 @@
-//! What is shown of an experiment with large models.
+//! Figures and tables of an experiment with large models.
 
 use fabswarm_plot::{LinePoint, PlotLine, Scale};
 
-use super::{Chart, TrainingOutcome, TrainingWorkload, verdict};
-use crate::experiment::{Experiment, ExperimentOutcome, Keys, Trial};
+use super::{Chart, TrainingSeries, TrainingWorkload, verdict};
+use crate::experiment::{Experiment, ExperimentOutcome, Keys, SearchTrial};
 use crate::page::Presentation;
 use crate::table::Table;
 use crate::verdict::Verdict;
@@ -36,7 +36,7 @@ impl Presentation for TrainingWorkload {
         notes
     }
 
-    fn curve(outcome: &TrainingOutcome, chart: Chart) -> Vec<LinePoint> {
+    fn curve(outcome: &TrainingSeries, chart: Chart) -> Vec<LinePoint> {
         let point = |(x, value): (f64, crate::spread::Spread)| LinePoint {
             x,
             y: value.mean,
@@ -59,15 +59,15 @@ impl Presentation for TrainingWorkload {
         }
     }
 
-    fn results(_: &Experiment<Self>, outcomes: &[TrainingOutcome]) -> Table {
+    fn results(_: &Experiment<Self>, outcomes: &[TrainingSeries]) -> Table {
         results(outcomes)
     }
 
-    fn verdicts(experiment: &Experiment<Self>, outcomes: &[TrainingOutcome]) -> Vec<Verdict> {
+    fn verdicts(experiment: &Experiment<Self>, outcomes: &[TrainingSeries]) -> Vec<Verdict> {
         verdict::of(experiment, outcomes)
     }
 
-    fn curve_rows(outcome: &TrainingOutcome) -> Vec<String> {
+    fn curve_rows(outcome: &TrainingSeries) -> Vec<String> {
         let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let runs = (1..).zip(&outcome.runs);
         let points = runs.flat_map(|(seed, run)| run.points.iter().map(move |point| (seed, point)));
@@ -86,14 +86,14 @@ impl Presentation for TrainingWorkload {
         points.map(row).collect()
     }
 
-    fn trial_row(trial: &Trial<Self>) -> String {
+    fn trial_row(trial: &SearchTrial<Self>) -> String {
         let accuracy =
             if trial.score.is_finite() { (-trial.score).to_string() } else { "diverged".to_owned() };
         format!("\"{}\",{accuracy}", chosen(&trial.choice))
     }
 }
 
-fn results(outcomes: &[TrainingOutcome]) -> Table {
+fn results(outcomes: &[TrainingSeries]) -> Table {
     let mut table = Table::new(&[
         "panel",
         "method",

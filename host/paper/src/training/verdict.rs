@@ -1,6 +1,6 @@
 //! Claims that the paper draws from its experiments with large models.
 
-use super::{TrainingOutcome, TrainingRunOutcome, TrainingWorkload};
+use super::{TrainingRunOutcome, TrainingSeries, TrainingWorkload};
 use crate::experiment::{Experiment, distinct};
 use crate::verdict::{Verdict, find, finding, judged};
 
@@ -10,7 +10,7 @@ const CONTROL: &str = "Push-Pull, clean samples only";
 /// The panel of times with the most wrong labels.
 const MANY_WRONG: &str = "cr = 0.3";
 
-pub(super) fn of(experiment: &Experiment<TrainingWorkload>, series: &[TrainingOutcome]) -> Vec<Verdict> {
+pub(super) fn of(experiment: &Experiment<TrainingWorkload>, series: &[TrainingSeries]) -> Vec<Verdict> {
     let panels = experiment.panels();
     let mut verdicts = vec![
         more_accurate(
@@ -52,24 +52,29 @@ pub(super) fn of(experiment: &Experiment<TrainingWorkload>, series: &[TrainingOu
         }
         _ => {}
     }
-    // Of panels and baselines that were not run.
+    // Verdicts on panels and baselines that were not run.
     verdicts.retain(|verdict| !verdict.measured.is_empty());
     verdicts
 }
 
 /// Labels other than FAB's, in order.
-fn baselines(series: &[TrainingOutcome]) -> Vec<&str> {
+fn baselines(series: &[TrainingSeries]) -> Vec<&str> {
     distinct(series.iter().map(|one| one.series.label.as_str()).filter(|label| *label != FAB))
 }
 
-fn accuracy(series: &[TrainingOutcome], panel: &str, label: &str) -> Option<f64> {
+/// The values one by one, as `text` shows them.
+fn listed<T>(values: &[T], text: impl Fn(&T) -> String) -> String {
+    values.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn accuracy(series: &[TrainingSeries], panel: &str, label: &str) -> Option<f64> {
     find(series, panel, label).map(|one| one.accuracy().mean)
 }
 
 fn more_accurate(
     claim: &str,
     panels: &[&str],
-    series: &[TrainingOutcome],
+    series: &[TrainingSeries],
     is_meant: impl Fn(&str) -> bool,
 ) -> Verdict {
     let (mut holds, mut measured) = (Vec::new(), Vec::new());
@@ -93,7 +98,7 @@ fn more_accurate(
 }
 
 /// FAB's lead in each panel, over the best of the paper's baselines.
-fn leads(panels: &[&str], series: &[TrainingOutcome]) -> Vec<f64> {
+fn leads(panels: &[&str], series: &[TrainingSeries]) -> Vec<f64> {
     let lead = |panel: &&str| {
         let others = baselines(series).into_iter().filter(|label| *label != CONTROL);
         let best =
@@ -103,33 +108,33 @@ fn leads(panels: &[&str], series: &[TrainingOutcome]) -> Vec<f64> {
     panels.iter().filter_map(lead).collect()
 }
 
-fn widening(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+fn widening(panels: &[&str], series: &[TrainingSeries]) -> Verdict {
     let leads = leads(panels, series);
-    let texts: Vec<String> = leads.iter().map(|lead| format!("{lead:+.3}")).collect();
+    let texts = listed(&leads, |lead| format!("{lead:+.3}"));
     Verdict {
         claim: "FAB's lead grows with the corruption rate".into(),
-        measured: format!("over the best of the paper's baselines, panel by panel: {}", texts.join(", ")),
+        measured: format!("over the best of the paper's baselines, panel by panel: {texts}"),
         finding: finding(&leads.windows(2).map(|pair| pair[1] > pair[0]).collect::<Vec<_>>(), "the step"),
     }
 }
 
-/// How much accuracy falls from the first panel, the least heterogeneous, to the last.
-fn milder(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+/// The fall of accuracy from the first panel, the least heterogeneous, to the last.
+fn milder(panels: &[&str], series: &[TrainingSeries]) -> Verdict {
     let (first, last) = (panels.first().copied().unwrap_or(""), panels.last().copied().unwrap_or(""));
     let fall = |label: &str| Some(accuracy(series, first, label)? - accuracy(series, last, label)?);
     let fab = fall(FAB).unwrap_or(f64::NAN);
     let others: Vec<(&str, f64)> =
         baselines(series).into_iter().filter_map(|label| Some((label, fall(label)?))).collect();
-    let texts: Vec<String> = others.iter().map(|(label, fall)| format!("{label} {fall:.3}")).collect();
+    let texts = listed(&others, |(label, fall)| format!("{label} {fall:.3}"));
     Verdict {
         claim: "FAB loses less accuracy to heterogeneity than the baselines".into(),
-        measured: format!("from {first} to {last}: FAB {fab:.3}, {}", texts.join(", ")),
+        measured: format!("from {first} to {last}: FAB {fab:.3}, {texts}"),
         finding: finding(&others.iter().map(|(_, fall)| fab < *fall).collect::<Vec<_>>(), "the baseline"),
     }
 }
 
 /// The seconds that FAB and each baseline take to an accuracy that both reach.
-fn sooner(claim: &str, panels: &[&str], series: &[TrainingOutcome], is_fab: bool) -> Verdict {
+fn sooner(claim: &str, panels: &[&str], series: &[TrainingSeries], is_fab: bool) -> Verdict {
     let pairs =
         panels.iter().flat_map(|panel| baselines(series).into_iter().map(move |label| (*panel, label)));
     let cases = pairs.filter_map(|(panel, label)| {
@@ -142,33 +147,31 @@ fn sooner(claim: &str, panels: &[&str], series: &[TrainingOutcome], is_fab: bool
     judged(claim, "panel and baseline", cases)
 }
 
-fn same_memory(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+fn same_memory(panels: &[&str], series: &[TrainingSeries]) -> Verdict {
     let memory = |panel: &str| find(series, panel, FAB)?.mean(|run| Some(run.memory_bytes? as f64));
     let memories: Vec<f64> = panels.iter().filter_map(|panel| memory(panel)).collect();
     let (least, most) = memories
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(least, most), now| (least.min(*now), most.max(*now)));
-    let texts: Vec<String> =
-        memories.iter().map(|bytes| format!("{:.0} MiB", bytes / f64::from(1 << 20))).collect();
+    let texts = listed(&memories, |bytes| format!("{:.0} MiB", bytes / f64::from(1 << 20)));
     Verdict {
         claim: "Heterogeneity does not change peak memory (within 2 %)".into(),
-        measured: format!("FAB, panel by panel: {}", texts.join(", ")),
+        measured: format!("FAB, panel by panel: {texts}"),
         finding: finding(&[most <= 1.02 * least], "the panel"),
     }
 }
 
-fn unchanged(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+fn unchanged(panels: &[&str], series: &[TrainingSeries]) -> Verdict {
     let cases = [FAB].into_iter().chain(baselines(series)).map(|label| {
         let all: Vec<f64> = panels.iter().filter_map(|panel| accuracy(series, panel, label)).collect();
         let range = all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
             - all.iter().copied().fold(f64::INFINITY, f64::min);
-        let texts: Vec<String> = all.iter().map(|accuracy| format!("{accuracy:.3}")).collect();
-        (range < 0.01, format!("{label} {}", texts.join(", ")))
+        (range < 0.01, format!("{label} {}", listed(&all, |accuracy| format!("{accuracy:.3}"))))
     });
     judged("Connectivity hardly changes accuracy (by less than .01)", "the method", cases)
 }
 
-fn linear_bytes(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+fn linear_bytes(panels: &[&str], series: &[TrainingSeries]) -> Verdict {
     let value = |panel: Option<&&str>, value: &dyn Fn(&TrainingRunOutcome) -> Option<f64>| {
         panel.and_then(|panel| find(series, panel, FAB)).and_then(|one| one.mean(value))
     };
@@ -190,15 +193,15 @@ fn linear_bytes(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
     }
 }
 
-fn learned(panels: &[&str], series: &[TrainingOutcome]) -> Verdict {
+fn learned(panels: &[&str], series: &[TrainingSeries]) -> Verdict {
     let ends: Vec<f64> = panels
         .iter()
         .filter_map(|panel| find(series, panel, FAB)?.mean(|run| run.last().regularisation))
         .collect();
-    let texts: Vec<String> = ends.iter().map(|end| format!("{end:.4}")).collect();
+    let texts = listed(&ends, |end| format!("{end:.4}"));
     Verdict {
         claim: "The learned regularisation ends near .15".into(),
-        measured: format!("panel by panel: {}", texts.join(", ")),
+        measured: format!("panel by panel: {texts}"),
         finding: finding(&ends.iter().map(|end| (0.1..0.2).contains(end)).collect::<Vec<_>>(), "the panel"),
     }
 }

@@ -7,7 +7,7 @@ use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 use serde::{Deserialize, Serialize};
 
-use crate::links::Links;
+use crate::links::LinkWeights;
 use crate::network::LinkRule;
 
 /// Which graphs a swarm has.
@@ -18,18 +18,18 @@ pub enum GraphKind {
     Paper,
     /// Random links, drawn anew each round.
     ErdosRenyi,
-    /// A directed ring with the weights of [`Setting::ring_shares`].
+    /// A directed ring with the weights of [`ExperimentConfig::ring_shares`].
     Ring,
     /// Everybody hears everybody.
     Complete,
-    /// The graphs of [`Setting::recording`], from the first one again where a run is longer.
+    /// The graphs of [`ExperimentConfig::recording`], from the first one again where a run is longer.
     Recorded,
 }
 
 /// Everything a run depends on but the method, its steps and the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Setting {
+pub struct ExperimentConfig {
     /// n.
     pub agents: usize,
     /// Graphs of the network.
@@ -62,7 +62,7 @@ pub struct Setting {
     pub stop_below: f64,
 }
 
-impl Default for Setting {
+impl Default for ExperimentConfig {
     fn default() -> Self {
         Self {
             agents: 10,
@@ -84,9 +84,8 @@ impl Default for Setting {
     }
 }
 
-impl Setting {
+impl ExperimentConfig {
     /// The scenario that draws the same problem and, where it has them, the same graphs.
-    #[must_use]
     pub fn scenario(&self, seed: u64) -> Scenario {
         let mut scenario = Scenario { seed, ..Scenario::default() };
         scenario.swarm.agents = self.agents;
@@ -115,14 +114,14 @@ impl Setting {
         LinkSource::new(&self.scenario(seed)).map(Rc::new)
     }
 
-    /// Where links come from.
+    /// The rule of the links.
     ///
     /// # Errors
     /// Where recorded ones cannot be read.
     pub fn link_rule(&self, seed: u64) -> Result<LinkRule, Diagnostic> {
         Ok(match self.graph {
             GraphKind::Ring => {
-                let links = Links::weighted_ring(self.agents, |agent| self.ring_shares[agent % 2]);
+                let links = LinkWeights::weighted_ring(self.agents, |agent| self.ring_shares[agent % 2]);
                 LinkRule::Fixed(Rc::new(links))
             }
             _ => LinkRule::Degrees(self.graphs(seed)?),

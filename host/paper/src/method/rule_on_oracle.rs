@@ -3,22 +3,23 @@
 use std::rc::Rc;
 
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial::BuildError;
 
-use super::{Measurement, Method, MethodStart};
+use super::{ErrorMeasures, Method, MethodStart};
 use crate::network::Network;
-use crate::oracle::{BellmanError, Oracle};
+use crate::oracle::{BellmanError, Oracle, SobaDirection};
 use crate::row_ops::Arrays;
 use crate::rule::{Rule, RuleKind};
 
 /// x*, and the second derivative of F* in x, which is constant.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct KnownSolution {
     solution: Vec<f64>,
     /// By columns.
     hessian: Vec<Vec<f64>>,
 }
 
-impl Target {
+impl KnownSolution {
     pub(super) fn of(task: &Rc<Task<f64>>) -> Self {
         let solution = task.solution().unwrap_or_default().to_vec();
         let bellman = BellmanError::new(Rc::clone(task));
@@ -44,7 +45,7 @@ impl Target {
     }
 
     /// Measures rows of `words` words that begin with x.
-    pub(super) fn measure(&self, rows: &[f64], words: usize) -> Measurement {
+    pub(super) fn measure(&self, rows: &[f64], words: usize) -> ErrorMeasures {
         let agents = (rows.len() / words) as f64;
         let size = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
         let mut mean = vec![0.0; self.solution.len()];
@@ -61,21 +62,21 @@ impl Target {
             .sum();
         let consensus = (spread / agents).sqrt() / size(&mean).max(f64::MIN_POSITIVE);
         let error = distances / agents / size(&self.solution);
-        Measurement { error, consensus, stationarity: self.stationarity(&mean) }
+        ErrorMeasures { error, consensus, stationarity: self.stationarity(&mean) }
     }
 }
 
 /// A rule at work on an oracle.
-pub(super) struct Composed<O> {
+pub(super) struct RuleOnOracle<O> {
     pub(super) ops: Arrays<O>,
     pub(super) rule: Rule<Vec<f64>>,
     steps: Vec<f64>,
     decay: f64,
     iterations: u32,
-    target: Target,
+    target: KnownSolution,
 }
 
-impl<O: Oracle> Composed<O> {
+impl<O: Oracle> RuleOnOracle<O> {
     /// At rest with every agent at `row`, with the step size of each word.
     pub(super) fn new(
         start: &MethodStart<'_>,
@@ -88,12 +89,32 @@ impl<O: Oracle> Composed<O> {
         let v = row.repeat(network.agents());
         let mut ops = Arrays::new(network, oracle, steps.clone());
         let rule = Rule::start(rule, start.setting.momentum, &mut ops, v);
-        let target = Target::of(&start.task);
+        let target = KnownSolution::of(&start.task);
         Self { ops, rule, steps, decay: start.setting.decay, iterations: 0, target }
     }
 }
 
-impl<O: Oracle> Method for Composed<O> {
+impl RuleOnOracle<BellmanError> {
+    /// A method of one level on the task's form of one level.
+    pub(super) fn single_level(rule: RuleKind, start: &MethodStart<'_>) -> Result<Self, BuildError> {
+        let words = start.task.shape().x;
+        let steps = vec![start.steps.upper; words];
+        Ok(Self::new(start, start.network()?, rule, start.bellman(), steps, &vec![0.0; words]))
+    }
+}
+
+impl RuleOnOracle<SobaDirection> {
+    /// PushPull_SOBA, the paper's Algorithm 4: push-pull on directions that need products with second derivatives of g.
+    pub(super) fn soba(start: &MethodStart<'_>) -> Result<Self, BuildError> {
+        let shape = start.task.shape();
+        let mut steps = vec![start.steps.upper; shape.x];
+        steps.resize(shape.words(), start.steps.lower);
+        let oracle = SobaDirection::new(Rc::clone(&start.task), start.setting.agents);
+        Ok(Self::new(start, start.network()?, RuleKind::PushPull, oracle, steps, &start.first_row()))
+    }
+}
+
+impl<O: Oracle> Method for RuleOnOracle<O> {
     fn iterate(&mut self) {
         if self.decay > 0.0 {
             let scale = 1.0 / (1.0 + self.decay * f64::from(self.iterations));
@@ -104,7 +125,7 @@ impl<O: Oracle> Method for Composed<O> {
         self.rule.step(&mut self.ops);
     }
 
-    fn measure(&self) -> Measurement {
+    fn measure(&self) -> ErrorMeasures {
         self.target.measure(self.rule.estimate(), self.ops.oracle.words())
     }
 
