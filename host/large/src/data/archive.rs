@@ -9,6 +9,9 @@ use flate2::read::GzDecoder;
 
 use super::client::Tools;
 
+/// Takes the path and the content of a file.
+type Visitor<'a> = dyn FnMut(&str, &mut dyn Read) -> io::Result<()> + 'a;
+
 /// Calls `visit` with the path and content of every file in an archive, in one pass.
 ///
 /// A tar stream is decompressed whole, wanted or not, so it may have at most `stream_limit` bytes; of a zip archive only what
@@ -17,12 +20,12 @@ pub(super) fn visit_members(
     tools: &Tools,
     archive: &Path,
     stream_limit: u64,
-    visit: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
+    visit: &mut Visitor<'_>,
 ) -> io::Result<()> {
     match archive.extension().and_then(|extension| extension.to_str()) {
         Some("tgz") => {
             let stream = GzDecoder::new(BufReader::new(fs::File::open(archive)?));
-            visit_tar(BoundedStream::new(stream, stream_limit), visit)
+            visit_tar(bounded(stream, stream_limit), visit)
         }
         Some("deb") => visit_deb(tools, archive, stream_limit, visit),
         Some("whl" | "zip") => visit_zip(BufReader::new(fs::File::open(archive)?), visit),
@@ -30,10 +33,7 @@ pub(super) fn visit_members(
     }
 }
 
-fn visit_tar(
-    reader: impl Read,
-    visit: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
-) -> io::Result<()> {
+fn visit_tar(reader: impl Read, visit: &mut Visitor<'_>) -> io::Result<()> {
     for member in tar::Archive::new(reader).entries()? {
         let mut member = member?;
         if member.header().entry_type().is_file() {
@@ -44,10 +44,7 @@ fn visit_tar(
     Ok(())
 }
 
-fn visit_zip(
-    reader: impl Read + io::Seek,
-    visit: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
-) -> io::Result<()> {
+fn visit_zip(reader: impl Read + io::Seek, visit: &mut Visitor<'_>) -> io::Result<()> {
     let mut zip = zip::ZipArchive::new(reader)?;
     for index in 0..zip.len() {
         let mut member = zip.by_index(index)?;
@@ -59,13 +56,8 @@ fn visit_zip(
     Ok(())
 }
 
-/// `dpkg-deb` is where `apt-get` is, and knows every compression a Debian package may have.
-fn visit_deb(
-    tools: &Tools,
-    archive: &Path,
-    stream_limit: u64,
-    visit: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>,
-) -> io::Result<()> {
+/// `dpkg-deb` comes with `apt-get` and reads every compression of Debian packages.
+fn visit_deb(tools: &Tools, archive: &Path, stream_limit: u64, visit: &mut Visitor<'_>) -> io::Result<()> {
     let mut child = tools
         .command("dpkg-deb")
         .arg("--fsys-tarfile")
@@ -74,32 +66,28 @@ fn visit_deb(
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| io::Error::new(error.kind(), format!("cannot start dpkg-deb: {error}")))?;
-    // Dropped before the wait, so that the child never blocks on a pipe nobody reads.
+    // The pipe is dropped before the wait, so that the child never blocks on it.
     let visited = match child.stdout.take() {
-        Some(stdout) => visit_tar(BoundedStream::new(BufReader::new(stdout), stream_limit), visit),
+        Some(stdout) => visit_tar(bounded(BufReader::new(stdout), stream_limit), visit),
         None => Err(io::Error::other("dpkg-deb has no output")),
     };
     let status = child.wait()?;
     visited?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!("dpkg-deb --fsys-tarfile failed ({status})")))
+    match status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("dpkg-deb --fsys-tarfile failed ({status})"))),
     }
 }
 
-/// A stream that fails where it has more bytes than its limit.
-#[derive(Debug)]
+/// A stream that fails once it has given more bytes than its limit.
 struct BoundedStream<R> {
     inner: R,
     limit: u64,
     left: u64,
 }
 
-impl<R> BoundedStream<R> {
-    fn new(inner: R, limit: u64) -> Self {
-        Self { inner, limit, left: limit }
-    }
+fn bounded<R>(inner: R, limit: u64) -> BoundedStream<R> {
+    BoundedStream { inner, limit, left: limit }
 }
 
 impl<R: Read> Read for BoundedStream<R> {
@@ -119,9 +107,9 @@ impl<R: Read> Read for BoundedStream<R> {
 ///
 /// # Errors
 /// When there are more than `limit` bytes, or one side fails.
-pub(super) fn copy_at_most(content: &mut dyn Read, to: &mut fs::File, limit: u64) -> io::Result<()> {
-    let copied = io::copy(&mut content.take(limit), to)?;
-    // `take` has stopped where the content may go on.
+pub(super) fn copy_at_most(content: &mut dyn Read, mut to: &fs::File, limit: u64) -> io::Result<()> {
+    let copied = io::copy(&mut content.take(limit), &mut to)?;
+    // `take` stops at the limit, where the content may go on.
     if copied == limit && content.read(&mut [0])? > 0 {
         return Err(io::Error::other(format!("it has more than {limit} bytes, the limit for this file")));
     }

@@ -18,7 +18,7 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// How much of an entry is in the cache, by name and size; [`Cache::checked_folder`] looks closer.
+/// The presence of an entry in the cache, by file names alone; [`Cache::checked_folder`] compares the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheState {
     /// Nothing yet.
@@ -35,7 +35,9 @@ impl Cache {
     /// # Errors
     /// When none of these variables is set.
     pub fn from_environment() -> Result<Self, Diagnostic> {
-        Ok(Self { root: cache_folder::find().ok_or_else(no_folder)? })
+        let what = "no cache folder: neither XDG_CACHE_HOME nor HOME is set";
+        let none = || Diagnostic::new(what, "set FABSWARM_CACHE to a folder");
+        Ok(Self { root: cache_folder::find().ok_or_else(none)? })
     }
 
     /// A cache in a folder of the caller's choice.
@@ -79,10 +81,8 @@ impl Cache {
             })?;
             if let Some(mismatch) = content_mismatch(&path, file)? {
                 let what = format!("{} is damaged: {mismatch}", path.display());
-                return Err(Diagnostic::new(
-                    what,
-                    format!("run `fabswarm data fetch {} --force`", entry.name),
-                ));
+                let remedy = format!("run `fabswarm data fetch {} --force`", entry.name);
+                return Err(Diagnostic::new(what, remedy));
             }
         }
         Ok(folder)
@@ -97,7 +97,7 @@ impl Cache {
     }
 }
 
-/// Finds a file, compressed or not: people who bring files by hand may have either.
+/// Finds a file, compressed or not: a file that was brought by hand may be either.
 fn locate(folder: &Path, file: &File) -> Option<PathBuf> {
     let path = folder.join(&file.name);
     if path.is_file() {
@@ -107,12 +107,7 @@ fn locate(folder: &Path, file: &File) -> Option<PathBuf> {
     plain.is_file().then_some(plain)
 }
 
-fn no_folder() -> Diagnostic {
-    let what = "no cache folder: neither XDG_CACHE_HOME nor HOME is set";
-    Diagnostic::new(what, "set FABSWARM_CACHE to a folder")
-}
-
-/// How the content of a file differs from the catalogue, if it does.
+/// Describes how the content of a file differs from the catalogue.
 pub(super) fn content_mismatch(path: &Path, file: &File) -> Result<Option<String>, Diagnostic> {
     let found = match hash_content(path, file.bytes) {
         Ok((bytes, sha256)) if bytes == file.bytes && sha256 == file.sha256 => return Ok(None),
@@ -132,7 +127,7 @@ pub(super) fn content_mismatch(path: &Path, file: &File) -> Result<Option<String
     Ok(Some(format!("expected {} bytes with sha256 {}, found {found}", file.bytes, file.sha256)))
 }
 
-/// Counts and hashes the content of a file, up to a little more than `limit` bytes.
+/// Counts and hashes the content of a file, up to one byte more than `limit`.
 fn hash_content(path: &Path, limit: u64) -> io::Result<(u64, String)> {
     let mut content = open_content(path)?.take(limit.saturating_add(1));
     let mut hasher = Sha256::new();

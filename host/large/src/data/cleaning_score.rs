@@ -1,6 +1,6 @@
-//! How well sample weights separate corrupted labels from clean ones.
+//! Scores of sample weights as a detector of corrupted labels.
 
-/// How well corrupted labels were found, by low weights.
+/// The quality of low weights as a sign of corrupted labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CleaningScore {
     /// Probability that a corrupted sample weighs less than a clean one, ties counting half; absent when either is missing.
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_find_has_no_score() {
+    fn cleaning_score_without_corrupted_labels_is_none() {
         let score = CleaningScore::of(&[0.6, 0.7], Some(&[false, false]), 0.5);
         assert_eq!(
             (score.auc, score.precision, score.recall, score.mean_weight_corrupted),

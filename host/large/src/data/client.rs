@@ -1,4 +1,4 @@
-//! The ordinary package clients: each knows by itself where its packages come from, mirrors and proxies included.
+//! npm, apt and pip as clients: each is configured already for mirrors and proxies.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,10 +12,10 @@ use serde::Deserialize;
 use super::catalogue::{Entry, File, Package};
 use super::error::io_error;
 
-/// A package client.
+/// A package manager that downloads packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Client {
+pub enum PackageManager {
     /// The client of Node.js.
     Npm,
     /// The client of Debian and its relatives.
@@ -24,7 +24,7 @@ pub enum Client {
     Pip,
 }
 
-impl Client {
+impl PackageManager {
     /// The name people know it by.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,6 @@ impl Client {
         }
     }
 
-    /// How the names of its archives end.
     fn archive_extension(self) -> &'static str {
         match self {
             Self::Npm => "tgz",
@@ -79,7 +78,7 @@ impl Client {
     }
 }
 
-/// Where programs are searched for.
+/// The search path for programs.
 #[derive(Debug, Clone)]
 pub struct Tools {
     search_path: OsString,
@@ -102,7 +101,7 @@ impl Tools {
         command
     }
 
-    fn find(&self, client: Client) -> Option<&'static [&'static str]> {
+    fn find(&self, client: PackageManager) -> Option<&'static [&'static str]> {
         client.programs().iter().copied().find(|words| {
             self.command(words[0])
                 .args(&words[1..])
@@ -142,18 +141,19 @@ pub(super) fn download(
     let log_path = workplace.join(LOG);
     let log = fs::File::create(&log_path).map_err(io_error(&log_path))?;
     let log_again = log.try_clone().map_err(io_error(&log_path))?;
+    let program = Path::new(words[0]);
     let mut command = tools.command(words[0]);
     command
         .args(&words[1..])
         .args(client.arguments(&package.spec))
         .current_dir(workplace)
-        // pip collects its download there first.
+        // pip downloads into its temporary folder first.
         .env("TMPDIR", workplace)
         .stdout(log)
         .stderr(log_again);
-    let mut child = command.spawn().map_err(io_error(Path::new(words[0])))?;
+    let mut child = command.spawn().map_err(io_error(program))?;
     let status = loop {
-        match child.try_wait().map_err(io_error(Path::new(words[0])))? {
+        match child.try_wait().map_err(io_error(program))? {
             Some(status) => break status,
             None => std::thread::sleep(POLL),
         }
@@ -179,11 +179,10 @@ fn list_files(entry: &Entry) -> String {
     entry.files().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn find_archive(folder: &Path, client: Client) -> Option<PathBuf> {
+fn find_archive(folder: &Path, client: PackageManager) -> Option<PathBuf> {
     let paths = fs::read_dir(folder).ok()?.filter_map(|item| Some(item.ok()?.path()));
-    paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == client.archive_extension()))
-        .min()
+    let wanted = client.archive_extension();
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == wanted)).min()
 }
 
 /// The size of everything in a folder; files that disappear meanwhile count as empty.
@@ -202,10 +201,7 @@ fn size_of(folder: &Path) -> u64 {
 fn last_lines(log: &Path) -> String {
     const LINES: usize = 8;
     let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(LINES)..]
-        .iter()
-        .map(|line| format!("  {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    let lines: Vec<String> =
+        text.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("  {line}")).collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
 }

@@ -2,7 +2,7 @@
 
 use super::tokenizer::Tokenizer;
 
-/// As many as a label of one byte can name.
+/// A label is one byte.
 const MOST_CLASSES: usize = 256;
 
 /// Training and test samples of a classification task.
@@ -19,13 +19,13 @@ pub struct Dataset {
 /// Inputs with their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledSamples {
-    /// What the model sees.
+    /// The inputs of the model.
     pub inputs: Inputs,
     /// The true class of each.
     pub labels: Vec<u8>,
 }
 
-/// What a model sees.
+/// Inputs of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inputs {
     /// Pictures.
@@ -78,7 +78,7 @@ pub struct Images {
     pub shape: [usize; 3],
     /// Every picture in turn, channel by channel, row by row.
     pub pixels: Vec<u8>,
-    /// How pixels become inputs.
+    /// The map from pixels to inputs.
     pub normalisation: Normalisation,
 }
 
@@ -135,7 +135,7 @@ impl Normalisation {
         Self::new(vec![0.0; channels], vec![1.0; channels])
     }
 
-    /// What turns a byte into an input: `byte * scale + shift`, for engines that do it on a device.
+    /// Scale and shift of `input = byte * scale + shift`, for engines that compute it on a device.
     pub fn scale_and_shift(&self, channel: usize) -> (f32, f32) {
         (1.0 / (255.0 * self.deviation[channel]), -self.mean[channel] / self.deviation[channel])
     }

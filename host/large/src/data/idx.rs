@@ -13,7 +13,6 @@ use super::{Dataset, Images, Inputs, LabelledSamples, Normalisation};
 const MOST_BYTES: usize = 1 << 32;
 const UNSIGNED_BYTE: u8 = 8;
 
-/// An array of bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Idx {
     dimensions: Vec<usize>,
@@ -122,15 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn images_and_labels_become_samples() {
-        let images = read(&encode(&[2, 1, 3], &[1, 2, 3, 4, 5, 6])[..]).unwrap();
-        let labels = read(&encode(&[2], &[7, 9])[..]).unwrap();
-        let samples = samples(images, labels).unwrap();
-        assert_eq!(samples.inputs.count(), 2);
-        assert_eq!(samples.labels, [7, 9]);
-    }
-
-    #[test]
     fn cut_long_and_lying_files_are_refused_with_numbers() {
         let whole = encode(&[2, 2], &[1, 2, 3, 4]);
         for cut in 0..whole.len() {
@@ -164,6 +154,7 @@ mod tests {
         put("t10k-labels-idx1-ubyte", &encode(&[1], &[1]));
         let dataset = read_folder(folder.path()).unwrap();
         assert_eq!((dataset.classes, dataset.train.inputs.count(), dataset.test.inputs.count()), (2, 2, 1));
+        assert_eq!(dataset.train.labels, [0, 1]);
         put("t10k-labels-idx1-ubyte", &encode(&[1], &[2]));
         let message = read_folder(folder.path()).unwrap_err().to_string();
         assert!(message.contains("test label 0 is 2"), "{message}");

@@ -56,7 +56,7 @@ fn read_training_half(stream: impl Read) -> Result<LabelledSamples, String> {
     Ok(LabelledSamples { inputs: Inputs::Texts(texts), labels })
 }
 
-/// What remains of all reviews, in their order.
+/// The reviews that are not in the training half, in their order.
 fn subtract(all: Vec<Review>, train: &LabelledSamples) -> Result<LabelledSamples, String> {
     let Inputs::Texts(train_texts) = &train.inputs else {
         return Err("the training half has no texts".to_owned());

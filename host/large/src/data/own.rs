@@ -21,12 +21,12 @@ use super::{Dataset, Features, Inputs, LabelledSamples};
 use fabswarm_sim::data_file::DataFile;
 use safetensors::SafeTensors;
 
-/// What the file says about its training samples beside their true labels.
+/// Optional columns of the training samples, beside their true labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnColumns {
     /// The label of each sample as agents see it; without it labels are corrupted at random.
     pub given: Option<Vec<u8>>,
-    /// Whether its label is known to be right.
+    /// True where the label is known to be right.
     pub validation: Option<Vec<bool>>,
     /// The agent that has it; without it samples are dealt out.
     pub agent: Option<Vec<usize>>,
@@ -35,15 +35,9 @@ pub struct OwnColumns {
 impl OwnColumns {
     /// Keeps the first samples only.
     pub fn truncate(&mut self, count: usize) {
-        if let Some(given) = &mut self.given {
-            given.truncate(count);
-        }
-        if let Some(validation) = &mut self.validation {
-            validation.truncate(count);
-        }
-        if let Some(agent) = &mut self.agent {
-            agent.truncate(count);
-        }
+        self.given.iter_mut().for_each(|given| given.truncate(count));
+        self.validation.iter_mut().for_each(|validation| validation.truncate(count));
+        self.agent.iter_mut().for_each(|agent| agent.truncate(count));
     }
 }
 
@@ -61,7 +55,7 @@ struct RawSamples {
     rows: Vec<usize>,
 }
 
-/// Whether `path` names a file of this kind by its ending.
+/// Returns whether `path` names a file of this kind by its ending.
 pub fn is_own(path: &Path) -> bool {
     matches!(extension(path), "csv" | "npz" | "parquet")
         || (extension(path) == "safetensors" && has_samples(path))
@@ -71,7 +65,7 @@ fn extension(path: &Path) -> &str {
     path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
 }
 
-/// Whether a safetensors file holds samples of this form; tokenised texts have another.
+/// Returns whether a safetensors file holds samples of this form; tokenised texts have another.
 fn has_samples(path: &Path) -> bool {
     let Ok(bytes) = std::fs::read(path) else { return false };
     SafeTensors::deserialize(&bytes).is_ok_and(|tensors| tensors.names().contains(&"x_train"))
@@ -106,41 +100,30 @@ pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Diagnostic> {
             "give both the same shape",
         ));
     }
-    let labels = |values: &[f64], rows: &[usize], name: &str| -> Result<Vec<u8>, Diagnostic> {
-        let label = |(value, row): (&f64, &usize)| {
-            let whole = value.fract() == 0.0 && (0.0..=255.0).contains(value);
-            whole.then_some(*value as u8).ok_or_else(|| {
-                refuse(format!("{name} of sample {row} is {value}"), "number classes from 0 to 255")
-            })
+    let whole = |values: &[f64], rows: &[usize], name: &str, most: f64, remedy: &'static str| {
+        let check = |(value, row): (&f64, &usize)| {
+            let is_valid = value.fract() == 0.0 && (0.0..=most).contains(value);
+            let refused = || refuse(format!("{name} of sample {row} is {value}"), remedy);
+            is_valid.then_some(*value as usize).ok_or_else(refused)
         };
-        values.iter().zip(rows).map(label).collect()
+        values.iter().zip(rows).map(check).collect::<Result<Vec<usize>, Diagnostic>>()
+    };
+    let labels = |values: &[f64], rows: &[usize], name: &str| -> Result<Vec<u8>, Diagnostic> {
+        let labels = whole(values, rows, name, 255.0, "number classes from 0 to 255")?;
+        Ok(labels.into_iter().map(|label| label as u8).collect())
     };
     let given = labels(&train.labels, &train.rows, "the label")?;
     let truth =
         train.true_labels.as_ref().map(|truth| labels(truth, &train.rows, "the true label")).transpose()?;
     let test_labels = labels(&test.labels, &test.rows, "the label")?;
-    let flags = |values: &Vec<f64>| -> Result<Vec<bool>, Diagnostic> {
-        let wrong = values.iter().position(|value| ![0.0, 1.0].contains(value));
-        match wrong {
-            Some(at) => Err(refuse(
-                format!("`validation` of sample {} is {}", train.rows[at], values[at]),
-                "give 0, or 1 where the label is known to be right",
-            )),
-            None => Ok(values.iter().map(|value| *value == 1.0).collect()),
-        }
+    let optional = |values: &Option<Vec<f64>>, name: &str, most: f64, remedy: &'static str| {
+        values.as_ref().map(|values| whole(values, &train.rows, name, most, remedy)).transpose()
     };
-    let agents = |values: &Vec<f64>| -> Result<Vec<usize>, Diagnostic> {
-        let agent = |(value, row): (&f64, &usize)| {
-            let whole = value.fract() == 0.0 && (0.0..=1e6).contains(value);
-            whole.then_some(*value as usize).ok_or_else(|| {
-                refuse(format!("`agent` of sample {row} is {value}"), "number agents from 0 on")
-            })
-        };
-        values.iter().zip(&train.rows).map(agent).collect()
-    };
+    let remedy = "give 0, or 1 where the label is known to be right";
+    let validation = optional(&train.validation, "`validation`", 1.0, remedy)?;
     let columns = OwnColumns {
-        validation: train.validation.as_ref().map(flags).transpose()?,
-        agent: train.agent.as_ref().map(agents).transpose()?,
+        validation: validation.map(|flags| flags.into_iter().map(|flag| flag == 1).collect()),
+        agent: optional(&train.agent, "`agent`", 1e6, "number agents from 0 on")?,
         given: truth.is_some().then(|| given.clone()),
     };
     let truth = truth.unwrap_or(given);

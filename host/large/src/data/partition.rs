@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_wishes_are_refused_with_numbers() {
+    fn invalid_partition_is_refused_with_numbers() {
         let labels = vec![0; 100];
         let message = |agents, alpha| dirichlet(&labels, 1, agents, alpha, 0).unwrap_err().to_string();
         assert!(message(10, 0.001).contains("raise training.dirichlet_alpha"));

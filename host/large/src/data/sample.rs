@@ -9,7 +9,6 @@ use flate2::read::GzDecoder;
 use super::error::in_file;
 use super::{Dataset, LabelledSamples, idx};
 
-/// Gives the sample.
 pub(super) fn fashion_mnist() -> Result<Dataset, Diagnostic> {
     let part = |images: &[u8], labels: &[u8]| -> Result<LabelledSamples, String> {
         idx::samples(idx::read(GzDecoder::new(images))?, idx::read(GzDecoder::new(labels))?)

@@ -1,4 +1,4 @@
-//! What each agent gets: its part of the training data, a tenth of it kept clean for validation, the rest with noisy labels.
+//! The data of each agent: a tenth kept clean for validation, the rest with noisy labels.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub struct DataShard {
     pub validation: Vec<u32>,
 }
 
-/// How data is dealt out.
+/// The rules by which data is dealt out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShardConfig {
     /// Number of agents.
@@ -38,25 +38,11 @@ pub struct ShardConfig {
 /// One validation sample for so many samples: nine to one.
 const SPLIT: usize = 10;
 
-/// Deals the training samples of a data set to the agents.
+/// Deals the training samples of a data set to the agents, as far as the columns of a user's own file leave it open.
 ///
 /// # Errors
-/// When the rate is not a probability, or the samples cannot be partitioned (see [`dirichlet`]).
-pub fn deal(labels: &[u8], classes: usize, how: &ShardConfig) -> Result<Vec<DataShard>, Diagnostic> {
-    if !(0.0..=1.0).contains(&how.corruption_rate) {
-        return Err(Diagnostic::new(
-            format!("corruption rate {}", how.corruption_rate),
-            "give a number between 0 and 1",
-        ));
-    }
-    deal_own(labels, classes, how, &OwnColumns::default())
-}
-
-/// The same, with what a user's own file says about its samples.
-///
-/// # Errors
-/// As [`deal`]; also when an agent has no or too few samples of one kind.
-pub fn deal_own(
+/// When the samples cannot be partitioned (see [`dirichlet`]), or an agent has too few of one kind.
+pub fn deal(
     labels: &[u8],
     classes: usize,
     how: &ShardConfig,
@@ -126,7 +112,7 @@ fn by_agent(agents: &[usize], count: usize) -> Result<Vec<Vec<u32>>, Diagnostic>
     }
 }
 
-/// What a random stream of this module is for. They share one purpose of the swarm's generator and differ in its round,
+/// The use of a random stream of this module. All share one purpose of the swarm's generator and differ in its round,
 /// which has no other meaning while data is dealt out.
 #[derive(Clone, Copy)]
 pub(super) enum DataStream {
@@ -148,7 +134,7 @@ impl DataStream {
     }
 }
 
-/// How many samples of each true class every agent has, as a table for people.
+/// The number of samples of each true class of every agent, as a table for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     rows: Vec<HistogramRow>,
@@ -228,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sees_more_than_a_tenth_of_clean_data() {
-        let shards = deal(&labels(), 10, &how(1)).unwrap();
+    fn shard_keeps_a_tenth_clean() {
+        let shards = deal(&labels(), 10, &how(1), &OwnColumns::default()).unwrap();
         for shard in &shards {
             let all = shard.train.len() + shard.validation.len();
             assert_eq!(shard.validation.len(), all.div_ceil(10));
@@ -240,21 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_no_probability_are_refused() {
-        for rate in [-0.1, 1.1, f64::NAN] {
-            let message = deal(&labels(), 10, &ShardConfig { corruption_rate: rate, ..how(1) })
-                .unwrap_err()
-                .to_string();
-            assert!(message.contains("between 0 and 1"), "{message}");
-        }
-    }
-
-    #[test]
     fn the_table_counts_everything_once() {
         let labels: Vec<u8> = (0..40).map(|index| index % 2).collect();
-        let shards =
-            deal(&labels, 2, &ShardConfig { agents: 2, dirichlet_alpha: 5.0, corruption_rate: 0.5, seed: 4 })
-                .unwrap();
+        let how = ShardConfig { agents: 2, dirichlet_alpha: 5.0, corruption_rate: 0.5, seed: 4 };
+        let shards = deal(&labels, 2, &how, &OwnColumns::default()).unwrap();
         let histogram = Histogram::of(&shards, &labels, 2);
         let sum: usize = histogram.rows.iter().flat_map(|row| &row.classes).sum();
         assert_eq!(sum, 40);
@@ -276,7 +251,7 @@ mod tests {
         fn labels_are_wrong_exactly_where_they_are_marked(seed: u64) {
             let labels = labels();
             let map = noise::mistaken_for(10);
-            for shard in deal(&labels, 10, &how(seed)).unwrap() {
+            for shard in deal(&labels, 10, &how(seed), &OwnColumns::default()).unwrap() {
                 for ((sample, seen), is_corrupted) in shard.train.iter().zip(&shard.labels).zip(&shard.corrupted) {
                     let truth = labels[*sample as usize];
                     prop_assert_eq!(*seen, if *is_corrupted { map[usize::from(truth)] } else { truth });

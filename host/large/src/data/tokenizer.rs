@@ -82,7 +82,7 @@ impl Tokenizer {
             let id = names.iter().find_map(|name| pieces.get(*name));
             id.copied().ok_or_else(|| format!("the vocabulary has neither {} nor {}", names[0], names[1]))
         };
-        // MPNet's vocabulary is BERT's behind names of its own; of BERT's special tokens it uses [UNK] alone.
+        // MPNet puts its own special tokens before BERT's vocabulary; of BERT's special tokens it uses [UNK] alone.
         let special = Special {
             begin: special(["<s>", "[CLS]"])?,
             end: special(["</s>", "[SEP]"])?,
@@ -174,7 +174,7 @@ impl Tokenizer {
     /// Drops control characters, sets ideographs apart, and, when the model is uncased, drops accents and case.
     fn clean(&self, text: &str) -> String {
         if text.is_ascii() {
-            // The same without tables, for nearly all of English.
+            // Nearly all English text takes this path, which needs no tables.
             let letters = text.bytes().filter_map(|byte| match byte {
                 b'\t' | b'\n' | b'\r' => Some(b' '),
                 control if control.is_ascii_control() => None,

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded() {
+    fn saved_tokens_load_equal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("imdb.safetensors");
         let whole = dataset(vec![0, 65535, 101, 102]);

@@ -111,7 +111,7 @@ fn plain_name(name: &str) -> String {
     }
 }
 
-/// How many names of each sort an error lists.
+/// The most names of each sort in an error.
 const FEW: usize = 5;
 
 impl PretrainedWeights {

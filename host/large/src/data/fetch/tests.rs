@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::data::CacheState;
 use crate::data::catalogue::{self, EntryKind};
-use crate::data::client::Client;
+use crate::data::client::PackageManager;
 
 /// sha256 of "abc".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -17,7 +17,7 @@ fn file(name: &str, inside: &str) -> File {
 
 fn package(spec: &str, bytes: u64, files: Vec<File>, zip_part: Option<&str>) -> Package {
     Package {
-        client: Client::Npm,
+        client: PackageManager::Npm,
         spec: spec.to_owned(),
         bytes,
         files,
@@ -79,7 +79,7 @@ impl FetchMachine {
         fetch(&self.cache(), &Tools::in_folders(path), entry, force, &mut |_| {})
     }
 
-    /// What the client was asked for since the last time.
+    /// Takes the specs that the client was asked for.
     fn asked(&self) -> Vec<String> {
         let path = self.root.path().join("asked");
         let asked = fs::read_to_string(&path).unwrap_or_default();
@@ -87,7 +87,7 @@ impl FetchMachine {
         asked.lines().map(str::to_owned).collect()
     }
 
-    /// What lies in the entry's folder beside the lock.
+    /// Names in the entry's folder beside the lock.
     fn left(&self, entry: &Entry) -> Vec<String> {
         let items = fs::read_dir(self.cache().folder(entry)).unwrap();
         let mut names: Vec<String> =
@@ -222,7 +222,7 @@ fn a_tar_bomb_is_refused_with_its_limit_and_leaves_nothing() {
     let machine = FetchMachine::new();
     let entry = letters();
     let bomb = vec![0; BOMB_BYTES];
-    // The wanted member itself, and a member nobody asked for.
+    // The wanted member itself, and another one.
     for (path, limit) in [("package/a", "more than 3 bytes"), ("package/z", "more than 67109070 bytes")] {
         machine.shelve("first@1", path, &bomb);
         let message = machine.fetch(entry, false).unwrap_err().to_string();
@@ -280,7 +280,7 @@ fn a_missing_client_is_named_with_its_remedy_and_the_files_to_bring() {
 }
 
 #[test]
-fn two_fetches_of_the_same_thing_do_not_meet() {
+fn locked_entry_is_not_fetched() {
     let machine = FetchMachine::new();
     let entry = letters();
     fs::create_dir_all(machine.cache().folder(entry)).unwrap();
