@@ -1,11 +1,9 @@
 //! Programs and mixing of a device against the CPU in f64.
 
-use fabswarm_shared::scalar::Scalar;
-
-use super::{Check, distance};
+use super::{Check, distance, narrow, wide};
 use crate::device::cpu::Cpu;
 use crate::device::{
-    BatchSchedule, Block, BroadcastHistory, Descent, Device, Gradient, Packed, Reception, Result,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, Error, Gradient, Packed, Reception, Result,
 };
 use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
@@ -53,17 +51,9 @@ pub fn gradients<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     for (name, roughness, model) in models() {
         let (expected, expected_losses) = gradient(&Cpu::<f64>::new(), &model)?;
         let (found, losses) = gradient(device, &model)?;
-        let gradient = Check {
-            what: format!("gradient of {name}"),
-            error: distance(found, expected),
-            tolerance: roughness * tolerance,
-        };
-        checks.push(gradient);
-        checks.push(Check {
-            what: format!("losses of {name}"),
-            error: distance(losses, expected_losses),
-            tolerance,
-        });
+        let (error, loss_error) = (distance(found, expected), distance(losses, expected_losses));
+        checks.push(Check { what: format!("gradient of {name}"), error, tolerance: roughness * tolerance });
+        checks.push(Check { what: format!("losses of {name}"), error: loss_error, tolerance });
     }
     Ok(checks)
 }
@@ -76,9 +66,8 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
     let data = synthetic::dataset(device, model, 2 * AGENTS * SAMPLES)?;
     let mut parameters = device.decisions(packed.words())?;
     for model in 0..2 * AGENTS {
-        let start: Vec<D::Scalar> =
-            program.layout.start::<f64>(model as u64).into_iter().map(D::Scalar::from_f64).collect();
-        device.write(&mut parameters, model * packed.stride, &start)?;
+        let start = program.layout.start::<f64>(model as u64);
+        device.write(&mut parameters, model * packed.stride, &narrow::<D>(start))?;
     }
     let mut schedule = BatchSchedule {
         samples: 2 * SAMPLES,
@@ -88,14 +77,10 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
         dropout_key: device.indices(3)?,
     };
     device.write_indices(&mut schedule.rows, &(0..(AGENTS * 2 * SAMPLES) as u32).collect::<Vec<_>>())?;
-    let weights: Vec<D::Scalar> =
-        (0..AGENTS * 2 * SAMPLES).map(|i| D::Scalar::from_f64(0.2 + 0.05 * i as f64)).collect();
-    device.write(&mut schedule.weights, 0, &weights)?;
+    let weights = (0..AGENTS * 2 * SAMPLES).map(|i| 0.2 + 0.05 * i as f64);
+    device.write(&mut schedule.weights, 0, &narrow::<D>(weights))?;
     device.write_indices(&mut schedule.dropout_key, &[5, 1, 9])?;
-    let mut logits = device.reals(2 * AGENTS * SAMPLES)?;
-    let values: Vec<D::Scalar> =
-        synthetic::words(5, 2 * AGENTS * SAMPLES).into_iter().map(D::Scalar::from_f64).collect();
-    device.write(&mut logits, 0, &values)?;
+    let logits = filled(device, 5, 2 * AGENTS * SAMPLES)?;
 
     // Two groups side by side, one on the whole schedule with its first samples negated and one on its last half.
     let (mut first, mut second) = (device.pass(&program, AGENTS)?, device.pass(&half, AGENTS)?);
@@ -103,7 +88,6 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
     device.load(&mut second, &data, &schedule, 1.0, Some(&logits))?;
     let mut gradient = device.reals(packed.words())?;
     device.run(&mut [&mut first, &mut second], &parameters, Some(&mut gradient), packed, &schedule)?;
-    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
     let losses = [wide(device.losses(&first)?), wide(device.losses(&second)?)].concat();
     Ok((wide(device.read(&gradient, 0, packed.words())?), losses))
 }
@@ -132,14 +116,12 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
 
 /// Made-up numbers in the device's memory.
 fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> {
-    let values: Vec<D::Scalar> =
-        synthetic::words(stream, words).into_iter().map(D::Scalar::from_f64).collect();
     let mut reals = device.reals(words)?;
-    device.write(&mut reals, 0, &values)?;
+    device.write(&mut reals, 0, &narrow::<D>(synthetic::words(stream, words)))?;
     Ok(reals)
 }
 
-/// What comes of each way of mixing.
+/// The result of each way of mixing.
 fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f64>)>> {
     let agents = packed.agents;
     let filled = |stream, words| filled(device, stream, words);
@@ -167,23 +149,20 @@ fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f
     let mut m = filled(11, packed.words())?;
     device.accumulate(&mut m, &t, packed, None, 0.7)?;
     device.pull(&mut v, packed, &pull_weights, Some((&m, [0.1, 0.2])))?;
-    let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
-        Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
-    };
-    let pulled = read(&v, packed.words())?;
+    let read = |reals: &D::Reals| Ok::<_, Error>(wide(device.read(reals, 0, packed.words())?));
+    let pulled = read(&v)?;
     device.track(
         &mut t,
         Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) },
         packed,
         &push_weights,
     )?;
-    let tracked = [read(&t, packed.words())?, read(&fresh, packed.words())?].concat();
+    let tracked = [read(&t)?, read(&fresh)?].concat();
     device.descend(&mut v, &m, packed, &Descent { steps: [0.3, 0.4], factors: None, awake: None })?;
     device.pull(&mut v, packed, &push_weights, None)?;
     let push_sum = Descent { steps: [0.1, 0.2], factors: Some(&strengths), awake: None };
     device.descend(&mut v, &t, packed, &push_sum)?;
-    let mut mixed =
-        vec![("pull", pulled), ("push", tracked), ("adapt-first and push-sum", read(&v, packed.words())?)];
+    let mut mixed = vec![("pull", pulled), ("push", tracked), ("adapt-first and push-sum", read(&v)?)];
     // A ledger among many agents would be all there is in this test's memory.
     if agents <= 100 {
         mixed.push(("ledger", ledger(device, packed, &heard, false)?));
@@ -240,9 +219,7 @@ fn ledger<D: Device>(
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
         device.track_by_ledger(&mut t, &mut mass, gradient, packed, &history, &reception)?;
     }
-    let read = |reals: &D::Reals, words: usize| -> Result<Vec<f64>> {
-        Ok(device.read(reals, 0, words)?.into_iter().map(Scalar::to_f64).collect())
-    };
+    let read = |reals: &D::Reals, words: usize| Ok::<_, Error>(wide(device.read(reals, 0, words)?));
     Ok([read(&v, words)?, read(&t, words)?, read(&fresh, words)?, read(&mass, (agents - 1) * words)?]
         .concat())
 }

@@ -3,10 +3,9 @@
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::fab::{Order, Steps, descended};
 use fabswarm_shared::problem::{Penalty, PenaltyForm, Problem as _};
-use fabswarm_shared::scalar::Scalar;
 
 use super::samples::{AGENTS, ConformanceData, MODEL, TRAINING, VALIDATION, to_shared};
-use super::{Check, distance};
+use super::{Check, distance, wide};
 use crate::device::{Device, Result};
 use crate::fab::{Fab, FabConfig, UpperLevel};
 use crate::training::links::TrainingNetwork;
@@ -19,7 +18,7 @@ const WORDS: usize = 64;
 const TASK: UpperLevel = UpperLevel::Cleaning { regularisation: 0.05 };
 const PENALTY: Penalty<f32> = Penalty { lambda: 2.0, normalise: false, form: PenaltyForm::OneSided };
 const STEPS: Steps<f32> = Steps { x: 0.05, y: 0.03, z: 0.03, momentum: 0.6 };
-/// What small agents compute in.
+/// Small agents compute in f32.
 const TOLERANCE: f64 = 2e-4;
 
 /// Runs hyper-cleaning both ways while frames are lost, late, doubled and out of order, and agents fall silent.
@@ -43,7 +42,6 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
     for round in 1..=ROUNDS {
         swarm.round(&links.round(round), &data.draw())?;
     }
-    let wide = |words: Vec<D::Scalar>| words.into_iter().map(Scalar::to_f64).collect::<Vec<_>>();
     let logits = swarm.logits()?.map(wide).unwrap_or_default();
     let mut error: f64 = 0.0;
     for (agent, expected) in reference.iter().enumerate() {

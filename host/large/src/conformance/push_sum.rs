@@ -1,9 +1,7 @@
 //! Methods with push-sum weights against their authors' equations, in terms of mass and weights.
 
-use fabswarm_shared::scalar::Scalar as _;
-
 use super::samples::{AGENTS, ConformanceData, MODEL, TRAINING, heard_in};
-use super::{Check, distance};
+use super::{Check, distance, narrow, wide};
 use crate::device::{Device, Result};
 use crate::fab::{
     Exchange, Fab, FabConfig, PushSumRule, PushSumWeights, RoundBatch, StatePart, UpperLevel, VectorPart,
@@ -32,7 +30,6 @@ pub fn follows_push_sum<D: Device>(device: impl Fn() -> Result<D>, tolerance: f6
     checks.collect()
 }
 
-/// All agents' numbers.
 type Rows = Vec<Vec<f64>>;
 
 /// The largest relative distance of all estimates in any round.
@@ -78,17 +75,14 @@ fn draw(data: &ConformanceData<f64>, round: u32) -> RoundBatch {
 /// A part of the state of all agents.
 fn read<D: Device>(swarm: &Fab<D>, part: VectorPart) -> Result<Rows> {
     let stride = MODEL.program(1).layout.stride();
-    let wide = |agent: usize| -> Result<Vec<f64>> {
-        let words = swarm.read_part(StatePart::Lower(part), agent * stride, stride)?;
-        Ok(words.into_iter().map(|word| word.to_f64()).collect())
-    };
-    (0..AGENTS).map(wide).collect()
+    let row = |agent: usize| Ok(wide(swarm.read_part(StatePart::Lower(part), agent * stride, stride)?));
+    (0..AGENTS).map(row).collect()
 }
 
 /// The gradient at any estimate, by a swarm that takes no step.
 fn gradient_at<D: Device>(probe: &mut Fab<D>, at: &Rows, draw: &RoundBatch) -> Result<Rows> {
     for (agent, words) in at.iter().enumerate() {
-        let words: Vec<D::Scalar> = words.iter().map(|&word| D::Scalar::from_f64(word)).collect();
+        let words = narrow::<D>(words.iter().copied());
         probe.write_part(StatePart::Lower(VectorPart::Decisions), agent * words.len(), &words)?;
     }
     probe.begin(draw)?;

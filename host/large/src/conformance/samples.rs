@@ -6,6 +6,7 @@ use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
 use fabswarm_shared::problem::{AnyProblem, Classes, HyperCleaning, HyperTuning, Samples};
 use fabswarm_shared::scalar::Scalar;
 
+use super::narrow;
 use crate::device::{Device, DeviceDataset, Result};
 use crate::fab::{RoundBatch, UpperLevel};
 use crate::models::Model;
@@ -23,7 +24,7 @@ pub(super) struct ConformanceData<S> {
     /// `[agents, training then validation, inputs + 1]`.
     features: Vec<S>,
     labels: Vec<u8>,
-    /// Where the lower level starts from.
+    /// The start of the lower level.
     pub(super) start: Vec<S>,
     start_batched: Vec<f64>,
 }
@@ -80,21 +81,15 @@ impl<S: Scalar> ConformanceData<S> {
         }
     }
 
-    /// Where the lower level starts from, as the batched engine packs it.
+    /// The start of the lower level, as the batched engine packs it.
     pub(super) fn start_on<D: Device>(&self, layout: &Layout) -> Vec<D::Scalar> {
-        let words: Vec<D::Scalar> =
-            self.start_batched.iter().map(|&word| D::Scalar::from_f64(word)).collect();
-        layout.spread(&words)
+        layout.spread(&narrow::<D>(self.start_batched.iter().copied()))
     }
 
     pub(super) fn on_device<D: Device>(&self, device: &D) -> Result<DeviceDataset<D>> {
         let samples = self.labels.len();
-        let plain: Vec<D::Scalar> = self
-            .features
-            .chunks(INPUTS + 1)
-            .flat_map(|row| &row[..INPUTS])
-            .map(|&word| D::Scalar::from_f64(word.to_f64()))
-            .collect();
+        let plain = self.features.chunks(INPUTS + 1).flat_map(|row| &row[..INPUTS]);
+        let plain = narrow::<D>(plain.map(|word| word.to_f64()));
         let mut features = device.reals(plain.len())?;
         device.write(&mut features, 0, &plain)?;
         let mut labels = device.indices(samples)?;

@@ -3,12 +3,11 @@
 use fabswarm_shared::fab::{self, Order, Steps};
 use fabswarm_shared::linear::axpy;
 use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, PenaltyForm, Problem};
-use fabswarm_shared::scalar::Scalar as _;
 
 use super::samples::{
     AGENTS, CLASSES, ConformanceData, INPUTS, MODEL, TRAINING, VALIDATION, heard_in, to_shared,
 };
-use super::{Check, distance};
+use super::{Check, distance, wide};
 use crate::device::{Device, Result};
 use crate::fab::{Exchange, Fab, FabConfig, UpperLevel};
 use crate::mixing::MixingMatrix;
@@ -79,7 +78,6 @@ fn compare<D: Device>(device: D, variant: Variant) -> Result<f64> {
         swarm.round(&Exchange::uniform(&heard_in(round)), &draw)?;
     }
     let mut worst: f64 = 0.0;
-    let wide = |words: Vec<D::Scalar>| words.into_iter().map(|word| word.to_f64()).collect::<Vec<_>>();
     let (logits, strengths) = (swarm.logits()?.map(wide), swarm.strengths()?.map(wide));
     for (agent, expected) in reference.iter().enumerate() {
         let words = INPUTS * CLASSES + CLASSES;
