@@ -63,18 +63,18 @@ impl Error {
     }
 }
 
-/// How good a swarm is after some rounds.
+/// The scores of a swarm after some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
     pub round: u32,
     pub epoch: f64,
-    /// Of the mean model on the test samples.
+    /// Score of the mean model on the test samples.
     pub test: ModelScore,
-    /// Of the mean z on the test samples, where it minimises `g − f/λ`.
+    /// Score of the mean z on the test samples, where z minimises `g − f/λ`.
     pub twin: Option<ModelScore>,
     /// Root mean square distance of agents to their mean, relative to its norm.
     pub consensus_error: f64,
-    /// How well weights separate samples with wrong labels from others, where samples have weights.
+    /// Scores of the weights as a detector of wrong labels, where samples have weights.
     pub cleaning: Option<CleaningScore>,
     /// Mean of the learned regularisation strengths.
     pub strength: Option<f64>,
@@ -87,7 +87,7 @@ pub struct Evaluation {
     pub round_seconds: Option<f64>,
     /// Memory that the run has used so far.
     pub memory: Option<MemoryUse>,
-    /// How the weights of samples are spread, where samples have weights.
+    /// The distribution of weights, where samples have weights.
     pub weights: Option<WeightHistogram>,
 }
 
@@ -113,12 +113,12 @@ pub struct TrainingOutcome {
     pub weights: Vec<SampleWeight>,
     /// `Σt + Σ(what waits) − Σd`, relative to gradients: tracking mass that was lost or created.
     pub tracking_defect: f64,
-    /// What the air did to frames, where they went over it.
+    /// Losses and delays of frames, where they went over an air.
     pub air: Option<AirReport>,
     pub memory: MemoryReport,
 }
 
-/// What a swarm has learned about one training sample.
+/// The learned weight of one training sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleWeight {
     /// Its number in the data set, from 0.
@@ -140,23 +140,23 @@ impl SampleWeight {
     }
 }
 
-/// How good it is to name the commonest class of the test samples without looking at them.
+/// The scores of always predicting the most common class of the test samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Guess {
+pub struct ChanceBaseline {
     /// The share of that class.
     pub accuracy: f64,
     /// The loss of giving every class the same probability.
     pub loss: f64,
 }
 
-impl Guess {
-    /// The factor from which the loss of a model no better than a guess shows that its parameters have run away;
-    /// over-fitting on wrong labels alone leaves the accuracy above that of a guess.
+impl ChanceBaseline {
+    /// A model no more accurate than chance has diverged where its loss has grown by this factor;
+    /// over-fitting on wrong labels alone leaves the accuracy above chance.
     const GROWN: f64 = 4.0;
-    /// The factor from which it does so at any accuracy.
+    /// A loss that has grown by this factor means divergence at any accuracy.
     const GROWN_FAR: f64 = 100.0;
 
-    /// Whether the parameters of a model with these scores have run away.
+    /// Returns whether a model with these scores has diverged.
     pub fn is_diverged(&self, test: &ModelScore) -> bool {
         let growth = test.loss / self.loss;
         !growth.is_finite()

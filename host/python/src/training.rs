@@ -82,7 +82,7 @@ mod present {
             columns: rows.into_columns(),
             answer: None,
             summary: std::fs::read_to_string(&summary).map_err(unreadable)?,
-            complaint: outcome.complaint(scenario, prepared.guess(), trainer.checkpointed()),
+            complaint: outcome.complaint(scenario, prepared.chance_baseline(), trainer.checkpointed()),
             folder: Some(folder.path().to_owned()),
         })
     }

@@ -22,7 +22,9 @@ use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;
 use fabswarm_large::training::checkpoint::{self, Checkpoint};
 use fabswarm_large::training::report::{self, SCENARIO_FILE, TrainingReport};
-use fabswarm_large::training::{Error, Guess, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
+use fabswarm_large::training::{
+    ChanceBaseline, Error, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup,
+};
 use fabswarm_sim::record::{RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, Scenario, ScenarioCommand};
 use fabswarm_view::message::training as message;
@@ -218,7 +220,7 @@ impl TrainingJob<'_> {
         match trained {
             Ok(outcome) => {
                 print!("{}", screen::summary(scenario, &outcome, folder.path()));
-                verdict(scenario, &outcome, self.prepared.guess(), folder.path(), checkpointed)
+                verdict(scenario, &outcome, self.prepared.chance_baseline(), folder.path(), checkpointed)
             }
             Err(error) => {
                 eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), checkpointed));
@@ -233,7 +235,7 @@ impl TrainingJob<'_> {
 fn verdict(
     scenario: &Scenario,
     outcome: &TrainingOutcome,
-    guess: Guess,
+    guess: ChanceBaseline,
     folder: &Path,
     checkpointed: Option<u32>,
 ) -> ExitCode {

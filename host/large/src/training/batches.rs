@@ -10,9 +10,9 @@ use crate::fab::RoundBatch;
 /// Every agent's samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lists {
-    /// Of the upper level; empty lists at a single level.
+    /// Samples of the upper level; none for a single level.
     pub validation: Vec<Vec<u32>>,
-    /// Of the lower level.
+    /// Samples of the lower level.
     pub training: Vec<Vec<u32>>,
 }
 

@@ -30,13 +30,13 @@ pub struct ExpectedParcel {
     pub bytes: usize,
 }
 
-/// Words as they travel.
+/// Words as little-endian bytes.
 pub fn to_bytes(words: &[f32]) -> Vec<u8> {
     let little: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
     little.into_flattened()
 }
 
-/// Bytes as words; what does not fill a word is left out.
+/// Bytes as words; an incomplete word at the end is left out.
 pub fn to_words(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
 }
@@ -52,12 +52,11 @@ pub struct BlockTrainer<'a, D: Device> {
     heard: Option<Exchange>,
     /// Hosts that are not heard in it, or no more.
     missed: Vec<usize>,
-    /// Whether the gradient of that round is there.
+    /// Whether the gradient of that round has been computed.
     has_descended: bool,
     swarm: Fab<D>,
     batches: Batches,
     host: usize,
-    /// The agents of every host.
     blocks: Vec<Block>,
     rounds: u32,
 }
@@ -104,7 +103,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         &self.swarm
     }
 
-    /// The same, to be replaced by that of a checkpoint.
+    /// Mutable access, to restore a checkpoint.
     pub fn swarm_mut(&mut self) -> &mut Fab<D> {
         &mut self.swarm
     }
@@ -230,7 +229,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         Ok(self.swarm.take_parcel((self.linked, heard), route, words)?)
     }
 
-    /// Goes without the parcels of a host that have not been taken: its agents are silent in this round, or in the rest of it.
+    /// Gives up the parcels of a host that have not been taken: its agents are silent in the rest of this round.
     pub fn miss(&mut self, from: usize) {
         self.missed.push(from);
     }
@@ -249,7 +248,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         Ok(self.swarm.descend(heard, &draw)?)
     }
 
-    /// Goes on after `round`, as if the agents had been down since the last one; a round that has begun is not ended.
+    /// Continues after `round`, as if the agents had been down since the last one. A round that has begun is not ended.
     pub fn skip_to(&mut self, round: u32) -> Result<(), Error> {
         Ok(self.swarm.skip_to(round)?)
     }

@@ -99,7 +99,7 @@ pub struct Checkpoint {
     folder: PathBuf,
     file: File,
     metadata: Metadata,
-    /// Where the words begin in the file.
+    /// Offset of the words in the file.
     words_at: u64,
     pub(super) round: u32,
     /// Time it took to get there.
@@ -120,16 +120,15 @@ impl Checkpoint {
 
     /// Compares the checksum at the end of the file with what comes before it.
     fn check_sum(&self) -> Result<(), Error> {
-        let damaged = |cause: std::io::Error| damaged(&self.folder, &cause);
         let Some(TensorInfo { data_offsets: (start, end), .. }) = self.metadata.info(CHECKSUM) else {
-            return Err(self::damaged(&self.folder, &"no checksum in it"));
+            return Err(self.damaged("no checksum in it"));
         };
         let mut file = &self.file;
-        file.seek(SeekFrom::Start(0)).map_err(damaged)?;
+        file.seek(SeekFrom::Start(0)).map_err(|cause| self.damaged(cause))?;
         let mut before = BufReader::with_capacity(PIECE, file.take(self.words_at + *start as u64));
         let mut found = CRC.digest();
         loop {
-            let piece = before.fill_buf().map_err(damaged)?;
+            let piece = before.fill_buf().map_err(|cause| self.damaged(cause))?;
             if piece.is_empty() {
                 break;
             }
@@ -138,11 +137,15 @@ impl Checkpoint {
             before.consume(bytes);
         }
         let mut there = vec![0; end - start];
-        file.read_exact(&mut there).map_err(damaged)?;
+        file.read_exact(&mut there).map_err(|cause| self.damaged(cause))?;
         if there != found.finalize().to_le_bytes() {
-            return Err(self::damaged(&self.folder, &"its checksum differs from its bytes"));
+            return Err(self.damaged("its checksum differs from its bytes"));
         }
         Ok(())
+    }
+
+    fn damaged(&self, what: impl Display) -> Error {
+        damaged(&self.folder, &what)
     }
 
     /// Opens the checkpoint that the run of `resolved` has just kept in `folder`.
@@ -183,30 +186,27 @@ impl Checkpoint {
         })
     }
 
-    /// Where the words of a part begin in the file.
+    /// Returns the offset of a part's words in the file.
     fn place(&self, part: StatePart, words: usize) -> Result<u64, Error> {
-        let damaged = |what: &dyn Display| damaged(&self.folder, what);
-        let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) =
-            self.metadata.info(&part.to_string())
-        else {
-            return Err(damaged(&format!("no tensor `{part}` in it")));
+        let info = self.metadata.info(&part.to_string());
+        let Some(TensorInfo { dtype, shape, data_offsets: (start, _) }) = info else {
+            return Err(self.damaged(format!("no tensor `{part}` in it")));
         };
         if *dtype != Dtype::F32 || *shape != [words] {
-            return Err(damaged(&format!("tensor `{part}` is {dtype:?} {shape:?}, not F32 [{words}]")));
+            return Err(self.damaged(format!("tensor `{part}` is {dtype:?} {shape:?}, not F32 [{words}]")));
         }
         Ok(self.words_at + *start as u64)
     }
 
     fn words(&self, at: u64, words: usize) -> Result<Vec<f32>, Error> {
-        let damaged = |cause: std::io::Error| damaged(&self.folder, &cause);
         let mut file = &self.file;
-        file.seek(SeekFrom::Start(at)).map_err(damaged)?;
         let mut bytes = vec![0; words * size_of::<f32>()];
-        file.read_exact(&mut bytes).map_err(damaged)?;
+        let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|cause| self.damaged(cause))?;
         Ok(to_words(&bytes))
     }
 
-    /// Brings `swarm` to where it was.
+    /// Restores the state of `swarm`.
     ///
     /// # Errors
     /// When the file is damaged, or the device fails.

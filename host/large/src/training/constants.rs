@@ -1,4 +1,4 @@
-//! What a scenario means for a swarm of large agents.
+//! Translates a scenario into the configuration of a swarm of large agents.
 
 use crate::fab::{FabConfig, Ledger, PushSumRule, UpperLevel};
 use fabswarm_shared::fab::Order;
@@ -20,7 +20,6 @@ pub(super) fn push_sum_rule(scenario: &Scenario) -> Option<PushSumRule> {
     }
 }
 
-/// The constants of the swarm.
 pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
     let (algorithm, training) = (&scenario.algorithm, &scenario.training);
     let regularisation = training.regularisation;
@@ -57,12 +56,10 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
     }
 }
 
-/// How long a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunLength {
     /// Rounds in which the mean agent goes through its training samples once.
     pub(super) epoch: u32,
-    /// Rounds of the run.
     pub(super) rounds: u32,
 }
 

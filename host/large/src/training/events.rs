@@ -73,7 +73,7 @@ impl Events {
     }
 }
 
-/// A file of its own for this part of the run: TensorBoard orders those of a folder by the seconds in their names.
+/// Creates a new file for this part of the run. TensorBoard orders the files of a folder by the seconds in their names.
 fn create(folder: &Path) -> Result<(File, PathBuf), Error> {
     let mut seconds = wall_time() as u64;
     loop {

@@ -1,4 +1,4 @@
-//! Who receives what from whom in a round of training, by the network and the faults of the scenario.
+//! The links of each round of training, by the network and the faults of the scenario.
 //!
 //! The payload of a large agent's frame never leaves the device. Only the frame's header goes over the air, sealed as the whole
 //! frame would be: every fault of a frame hits its header, and a header that arrives says which sender's payload is received, and
@@ -18,21 +18,19 @@ use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, Scenario};
 use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
 use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 
-/// The links of a run.
 #[derive(Debug)]
 pub(crate) enum TrainingNetwork {
     /// Graphs, for push weights.
     Graphs(WeightedGraphs),
     /// An air that may do anything to a frame, for the ledger.
-    Air(Box<Headers>),
+    Air(Box<HeaderAir>),
 }
 
-/// Graphs whose links have weights.
 #[derive(Debug)]
 pub(crate) struct WeightedGraphs {
     source: LinkSource,
     /// An air that may lose frames all the same, which shows what a ledger is worth.
-    headers: Option<Box<Headers>>,
+    headers: Option<Box<HeaderAir>>,
     /// For methods that have push-sum weights.
     push_sum: Option<PushSumWeights>,
 }
@@ -60,7 +58,7 @@ impl TrainingNetwork {
                     "set algorithm.kind to \"ledger\", or faults.delay_rounds, faults.frozen and faults.crashes back to their defaults",
                 ));
             }
-            let headers = Some(Box::new(Headers::new(scenario, 0)?));
+            let headers = Some(Box::new(HeaderAir::new(scenario, 0)?));
             return Ok((TrainingNetwork::Graphs(WeightedGraphs { source, headers, push_sum }), None));
         }
         if !(2..=MemberSet::CAPACITY).contains(&agents) {
@@ -74,7 +72,7 @@ impl TrainingNetwork {
             late_rounds: scenario.late_rounds(),
             audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
         };
-        let headers = Headers::new(scenario, ledger.late_rounds)?;
+        let headers = HeaderAir::new(scenario, ledger.late_rounds)?;
         Ok((TrainingNetwork::Air(Box::new(headers)), Some(ledger)))
     }
 
@@ -99,7 +97,7 @@ impl TrainingNetwork {
         }
     }
 
-    /// What frames went over, where they may get lost.
+    /// The air that carries the frames, where they may get lost.
     pub(crate) fn air(&self) -> Option<&Air> {
         match self {
             TrainingNetwork::Graphs(graphs) => graphs.headers.as_ref().map(|headers| &headers.air),
@@ -162,9 +160,9 @@ fn heard_in(source: &LinkSource, slot: u32) -> Vec<Vec<usize>> {
     (0..source.agents()).map(senders_of).collect()
 }
 
-/// Headers on the air in place of frames.
+/// An air that carries only the headers of frames.
 #[derive(Debug)]
-pub(crate) struct Headers {
+pub(crate) struct HeaderAir {
     air: Air,
     seals: Vec<FrameSeal>,
     /// The round of the last frame each receiver took of each sender, in this epoch.
@@ -174,12 +172,12 @@ pub(crate) struct Headers {
     epoch: u32,
 }
 
-impl Headers {
+impl HeaderAir {
     /// The air of `scenario`, on which a frame may be `late_rounds` late.
     fn new(scenario: &Scenario, late_rounds: u32) -> Result<Self, Error> {
         let agents = scenario.swarm.agents;
         let key = SwarmKey::draw().map_err(|_| Error::unfit("the swarm's key cannot be drawn from the operating system", "check that the system has random numbers, or set the keys of [faults] back to their defaults"))?;
-        Ok(Headers {
+        Ok(HeaderAir {
             air: Air::new(scenario)?,
             seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(&key))).collect(),
             newest: vec![None; agents * agents],
@@ -333,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused_with_a_remedy() {
+    fn incompatible_keys_are_refused_with_remedy() {
         let refusal =
             |change: fn(&mut Scenario)| TrainingNetwork::new(&scenario(change)).unwrap_err().to_string();
         let faults = refusal(|scenario| {

@@ -3,17 +3,16 @@
 use super::Error;
 use fabswarm_sim::record::{self, GrowingFile, RunFolder};
 
-/// A value of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum MetricValue {
     Count(u64),
     Number(f64),
-    Nothing,
+    Absent,
 }
 
-impl From<Option<f64>> for Cell {
+impl From<Option<f64>> for MetricValue {
     fn from(value: Option<f64>) -> Self {
-        value.map_or(Cell::Nothing, Cell::Number)
+        value.map_or(MetricValue::Absent, MetricValue::Number)
     }
 }
 
@@ -60,12 +59,12 @@ impl MetricsTable {
     }
 
     /// Adds a row, all of it at once.
-    pub(super) fn push(&mut self, cells: impl IntoIterator<Item = Cell>) -> Result<(), record::Error> {
+    pub(super) fn push(&mut self, cells: impl IntoIterator<Item = MetricValue>) -> Result<(), record::Error> {
         let cells = cells.into_iter().map(|cell| match cell {
-            Cell::Count(count) => count.to_string(),
+            MetricValue::Count(count) => count.to_string(),
             // Debug is the shortest form that reads back as the same bits, with an exponent where that is shorter.
-            Cell::Number(value) => format!("{value:?}"),
-            Cell::Nothing => String::new(),
+            MetricValue::Number(value) => format!("{value:?}"),
+            MetricValue::Absent => String::new(),
         });
         let row = cells.collect::<Vec<_>>().join(",") + "\n";
         self.file.append(row.as_bytes())
@@ -90,14 +89,14 @@ mod tests {
         let begin = |resumed| MetricsTable::beginning(&run, "m.csv", &COLUMNS, resumed).unwrap();
         let mut rows = MetricsTable::start(&run, "m.csv", &begin(None)).unwrap();
         for round in [5, 10, 15] {
-            rows.push([Cell::Count(round), Cell::Number(1e-9), Cell::Nothing]).unwrap();
+            rows.push([MetricValue::Count(round), MetricValue::Number(1e-9), MetricValue::Absent]).unwrap();
         }
         rows.file.append(b"20,0.").unwrap();
         assert_eq!(begin(Some(99)), "round,loss,strength\n5,1e-9,\n10,1e-9,\n15,1e-9,\n");
         assert_eq!(begin(Some(15)), "round,loss,strength\n5,1e-9,\n10,1e-9,\n");
 
         let mut rows = MetricsTable::start(&run, "m.csv", &begin(Some(10))).unwrap();
-        rows.push([Cell::Count(10), Cell::Number(0.5), Cell::Number(2.0)]).unwrap();
+        rows.push([MetricValue::Count(10), MetricValue::Number(0.5), MetricValue::Number(2.0)]).unwrap();
         rows.finish().unwrap();
         assert_eq!(begin(Some(11)), "round,loss,strength\n5,1e-9,\n10,0.5,2.0\n");
         assert!(MetricsTable::beginning(&run, "m.csv", &["round"], Some(11)).is_err());

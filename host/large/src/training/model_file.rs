@@ -1,10 +1,9 @@
 //! The mean model as safetensors, with all that is needed to use it elsewhere in its metadata.
 
-use std::borrow::Cow;
-
-use safetensors::tensor::{Dtype, View};
+use safetensors::tensor::{Dtype, TensorView};
 use serde::Serialize;
 
+use super::block::to_bytes;
 use super::{TrainingOutcome, TrainingSetup};
 use crate::data::{Features, Inputs};
 use fabswarm_sim::scenario::Scenario;
@@ -12,21 +11,20 @@ use fabswarm_sim::scenario::Scenario;
 /// The key of the metadata that holds [`ModelAbout`] as JSON. One key: the order of several would differ from run to run.
 const KEY: &str = "fabswarm";
 
-/// What the file says about its model.
+/// The description of the model in the file's metadata.
 #[derive(Debug, Serialize)]
 struct ModelAbout<'a> {
-    /// Version of this list.
     version: u32,
     model: &'a str,
     classes: usize,
-    /// What to compute, from input to logits.
+    /// The layers to compute, from input to logits.
     layers: Vec<String>,
-    /// How a stored sample becomes an input, where samples are pictures or numbers.
+    /// The preprocessing of samples, where samples are pictures or numbers.
     input: Option<InputAbout>,
     test_accuracy: f64,
 }
 
-/// How stored words become inputs: `word * scale + shift` for each channel, as rows of height × width × channels.
+/// Preprocessing: `word * scale + shift` for each channel, as rows of height × width × channels.
 #[derive(Debug, Serialize)]
 struct InputAbout {
     height: usize,
@@ -64,34 +62,12 @@ pub(super) fn bytes(prepared: &TrainingSetup, scenario: &Scenario, outcome: &Tra
     };
     let about = serde_json::to_string(&about).expect("plain numbers and strings serialise");
     let layout = prepared.model.program(1).layout;
+    let (words, word) = (to_bytes(&outcome.mean), size_of::<f32>());
     let tensors = layout.tensors().iter().map(|tensor| {
-        let words = &outcome.mean[tensor.offset..tensor.offset + tensor.words()];
-        (tensor.name.as_str(), ModelTensor { shape: tensor.shape.clone(), words })
+        let bytes = &words[word * tensor.offset..word * (tensor.offset + tensor.words())];
+        let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes);
+        (tensor.name.as_str(), view.expect("a tensor has a word for each element"))
     });
     safetensors::serialize(tensors, Some([(KEY.to_owned(), about)].into()))
         .expect("tensors of f32 words serialise")
-}
-
-/// A tensor of a model.
-struct ModelTensor<'a> {
-    shape: Vec<usize>,
-    words: &'a [f32],
-}
-
-impl View for ModelTensor<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()
-    }
-
-    fn data_len(&self) -> usize {
-        size_of_val(self.words)
-    }
 }

@@ -1,4 +1,4 @@
-//! What a training run leaves in its folder.
+//! The files of a training run.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `summary.json`, `model.safetensors` | what came of it |
 
 use super::events::Events;
-use super::metrics_table::{Cell, MetricsTable};
+use super::metrics_table::{MetricValue, MetricsTable};
 use super::summary::TrainingSummary;
 use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, model_file, weights_figure, weights_table};
 use crate::device::MemoryUse;
@@ -24,50 +24,50 @@ const METRICS: &str = "metrics.csv";
 const TIMES: &str = "times.csv";
 
 /// A column's name and where its values come from.
-type ReportColumn = (&'static str, fn(&Evaluation) -> Cell);
+type ReportColumn = (&'static str, fn(&Evaluation) -> MetricValue);
 
 const COLUMNS: [ReportColumn; 15] = [
-    ("round", |now| Cell::Count(now.round.into())),
-    ("epoch", |now| Cell::Number(now.epoch)),
-    ("test_accuracy", |now| Cell::Number(now.test.accuracy)),
-    ("test_loss", |now| Cell::Number(now.test.loss)),
-    ("consensus_error", |now| Cell::Number(now.consensus_error)),
+    ("round", |now| MetricValue::Count(now.round.into())),
+    ("epoch", |now| MetricValue::Number(now.epoch)),
+    ("test_accuracy", |now| MetricValue::Number(now.test.accuracy)),
+    ("test_loss", |now| MetricValue::Number(now.test.loss)),
+    ("consensus_error", |now| MetricValue::Number(now.consensus_error)),
     ("cleaning_auc", |now| now.cleaning.and_then(|cleaning| cleaning.auc).into()),
     ("cleaning_precision", |now| now.cleaning.and_then(|cleaning| cleaning.precision).into()),
     ("cleaning_recall", |now| now.cleaning.and_then(|cleaning| cleaning.recall).into()),
     ("mean_weight_corrupted", |now| now.cleaning.and_then(|cleaning| cleaning.mean_weight_corrupted).into()),
     ("mean_weight_clean", |now| now.cleaning.and_then(|cleaning| cleaning.mean_weight_clean).into()),
     ("regularisation", |now| now.strength.into()),
-    ("frames_sent", |now| Cell::Count(now.frames.sent)),
-    ("sent_bytes", |now| Cell::Count(now.sent_bytes)),
-    ("copies_lost", |now| Cell::Count(now.frames.lost)),
-    ("copies_refused", |now| Cell::Count(now.frames.refused)),
+    ("frames_sent", |now| MetricValue::Count(now.frames.sent)),
+    ("sent_bytes", |now| MetricValue::Count(now.sent_bytes)),
+    ("copies_lost", |now| MetricValue::Count(now.frames.lost)),
+    ("copies_refused", |now| MetricValue::Count(now.frames.refused)),
 ];
 
-/// No two runs take the same time, so it has a table of its own.
+/// Times differ from run to run, so they have their own table.
 const TIME_COLUMNS: [ReportColumn; 4] = [
     COLUMNS[0],
-    ("seconds", |now| Cell::Number(now.seconds)),
+    ("seconds", |now| MetricValue::Number(now.seconds)),
     ("round_seconds", |now| now.round_seconds.into()),
     ("memory_bytes", |now| match now.memory {
-        Some(MemoryUse::PeakResident(bytes) | MemoryUse::OnDevice(bytes)) => Cell::Count(bytes),
-        None => Cell::Nothing,
+        Some(MemoryUse::PeakResident(bytes) | MemoryUse::OnDevice(bytes)) => MetricValue::Count(bytes),
+        None => MetricValue::Absent,
     }),
 ];
 
-/// What an evaluation found, by the names of `metrics.csv` and `times.csv`; the round comes first.
+/// The values of an evaluation, by the names of `metrics.csv` and `times.csv`; the round comes first.
 pub fn values(evaluation: &Evaluation) -> impl Iterator<Item = (&'static str, Option<f64>)> {
     COLUMNS.iter().chain(&TIME_COLUMNS[1..]).map(move |(name, value)| {
         let value = match value(evaluation) {
-            Cell::Count(count) => Some(count as f64),
-            Cell::Number(value) => Some(value),
-            Cell::Nothing => None,
+            MetricValue::Count(count) => Some(count as f64),
+            MetricValue::Number(value) => Some(value),
+            MetricValue::Absent => None,
         };
         (*name, value)
     })
 }
 
-/// What came of a run: the text of `summary.json`.
+/// The text of `summary.json`.
 pub fn summary_json(resolved: &ResolvedScenario, outcome: &TrainingOutcome) -> String {
     TrainingSummary::of(resolved, outcome).to_json()
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::batches::Lists;
-use super::{Error, Guess};
+use super::{ChanceBaseline, Error};
 use crate::data::own::{self, OwnColumns};
-use crate::data::shard::{DataShard, Histogram, ShardConfig, deal_own};
+use crate::data::shard::{DataShard, Histogram, ShardConfig, deal};
 use crate::data::tokenizer::Tokenizer;
 use crate::data::{Cache, Dataset, Features, Inputs, SAMPLE, catalogue};
 use crate::device::{Device, DeviceDataset};
@@ -29,6 +29,7 @@ pub struct TrainingSetup {
     /// Whether the labels are right, as far as anybody said so: those of catalogued data, `true_label` of a user's own, and labels of
     /// a user's own of which a share is made wrong at random.
     knows_truth: bool,
+    /// Whether the file has true labels beside those that agents see.
     has_own_truth: bool,
 }
 
@@ -55,7 +56,7 @@ impl TrainingSetup {
             corruption_rate: training.corruption_rate,
             seed,
         };
-        let shards = deal_own(&data.train.labels, data.classes, &how, &own)?;
+        let shards = deal(&data.train.labels, data.classes, &how, &own)?;
         let has_own_truth = own.given.is_some();
         let is_own = own::is_own(Path::new(&training.data));
         let knows_truth = !is_own || has_own_truth || training.corruption_rate > 0.0;
@@ -87,25 +88,25 @@ impl TrainingSetup {
         self.knows_truth.then(|| self.data.train.labels[sample as usize])
     }
 
-    /// What models see of a sample.
+    /// The inputs of the training samples.
     pub(super) fn inputs(&self) -> &Inputs {
         &self.data.train.inputs
     }
 
-    /// Whether labels of a user's own file, which may be right, were made wrong at random.
+    /// Returns whether labels of a user's own file were corrupted at random.
     pub fn corrupts_own_labels(&self) -> bool {
         matches!(self.data.train.inputs, Inputs::Features(_)) && !self.has_own_truth
     }
 
-    /// What a model that has learned nothing comes to.
-    pub fn guess(&self) -> Guess {
+    /// The scores of a model that has learned nothing.
+    pub fn chance_baseline(&self) -> ChanceBaseline {
         let mut counts = vec![0_usize; self.data.classes];
         for &label in &self.data.test.labels {
             counts[usize::from(label)] += 1;
         }
         let most = counts.into_iter().max().unwrap_or(0);
         let samples = self.data.test.labels.len().max(1);
-        Guess { accuracy: most as f64 / samples as f64, loss: (self.data.classes as f64).ln() }
+        ChanceBaseline { accuracy: most as f64 / samples as f64, loss: (self.data.classes as f64).ln() }
     }
 
     /// All samples, test samples included.
@@ -132,7 +133,7 @@ impl TrainingSetup {
         owners
     }
 
-    /// What tells whether two hosts have the same samples, labels and start.
+    /// A digest that is equal on two hosts that have the same samples, labels and start.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(format!("{:?}", self.model));
@@ -155,7 +156,7 @@ impl TrainingSetup {
         hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What each agent draws its batches from.
+    /// The samples that each agent draws its batches from.
     pub(super) fn lists(&self, method: TrainingMethod) -> Lists {
         let each = |pick: &dyn Fn(&DataShard) -> Vec<u32>| self.shards.iter().map(pick).collect::<Vec<_>>();
         let (train, validation) =
@@ -175,14 +176,8 @@ impl TrainingSetup {
 
     /// Every label as the agents see it.
     fn labels(&self) -> Vec<u32> {
-        let mut labels: Vec<u32> = self
-            .data
-            .train
-            .labels
-            .iter()
-            .chain(&self.data.test.labels)
-            .map(|&label| u32::from(label))
-            .collect();
+        let all = self.data.train.labels.iter().chain(&self.data.test.labels);
+        let mut labels: Vec<u32> = all.map(|&label| u32::from(label)).collect();
         for shard in &self.shards {
             for (&sample, &seen) in shard.train.iter().zip(&shard.labels) {
                 labels[sample as usize] = u32::from(seen);
@@ -206,31 +201,36 @@ impl TrainingSetup {
                 let mut buffer = device.reals(self.samples() * width)?;
                 let (mut sample, mut offset) = (vec![0.0; width], 0);
                 for inputs in parts {
-                    if let Inputs::Features(own) = inputs {
-                        device.write(&mut buffer, offset, &own.values)?;
-                        offset += own.values.len();
-                    }
-                    let Inputs::Images(images) = inputs else { continue };
-                    for index in 0..images.count() {
-                        images.write_input(index, &mut sample);
-                        device.write(&mut buffer, offset, &channels_last(&sample, images.shape[0]))?;
-                        offset += width;
+                    match inputs {
+                        Inputs::Features(own) => {
+                            device.write(&mut buffer, offset, &own.values)?;
+                            offset += own.values.len();
+                        }
+                        Inputs::Images(images) => {
+                            for index in 0..images.count() {
+                                images.write_input(index, &mut sample);
+                                device.write(
+                                    &mut buffer,
+                                    offset,
+                                    &channels_last(&sample, images.shape[0]),
+                                )?;
+                                offset += width;
+                            }
+                        }
+                        Inputs::Texts(_) | Inputs::Tokens(_) => {}
                     }
                 }
                 features = Some(buffer);
             }
             Input::Tokens { .. } => {
-                let texts = || {
-                    parts.into_iter().filter_map(|inputs| {
-                        if let Inputs::Tokens(tokens) = inputs { Some(tokens) } else { None }
-                    })
-                };
-                tokens =
-                    Some(indices(&texts().flat_map(|texts| texts.ids.iter().copied()).collect::<Vec<_>>())?);
-                // A softmax over no token has no value.
-                lengths = Some(indices(
-                    &texts().flat_map(|texts| texts.used.iter().map(|&used| used.max(1))).collect::<Vec<_>>(),
-                )?);
+                let (mut ids, mut used) = (Vec::new(), Vec::new());
+                for inputs in parts {
+                    let Inputs::Tokens(texts) = inputs else { continue };
+                    ids.extend_from_slice(&texts.ids);
+                    // A softmax over no token has no value.
+                    used.extend(texts.used.iter().map(|&used| used.max(1)));
+                }
+                (tokens, lengths) = (Some(indices(&ids)?), Some(indices(&used)?));
             }
         }
         Ok(DeviceDataset {
@@ -244,7 +244,7 @@ impl TrainingSetup {
     }
 }
 
-/// Makes what a scenario names by its path mean the same from everywhere, so that the run can be resumed from there.
+/// Makes the paths of a scenario absolute, so that the run can be resumed from any folder.
 pub fn make_paths_absolute(resolved: &mut ResolvedScenario) {
     resolved.make_files_absolute();
     let TrainingSection { data, model, .. } = &resolved.scenario.training;
@@ -278,7 +278,7 @@ fn refuse_model(training: &TrainingSection, remedy: impl Into<String>) -> Error 
     Error::setting("training.model", format!("\"{}\"", training.model), remedy)
 }
 
-/// The model of the scenario for the data, its folder where it has one, and the data as it reads them.
+/// The model of the scenario for the data, its folder where it has one, and the data, tokenised where the model reads tokens.
 fn choose(
     cache: &Cache,
     training: &TrainingSection,

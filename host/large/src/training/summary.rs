@@ -10,7 +10,6 @@ use fabswarm_sim::scenario::ResolvedScenario;
 /// The results of a run, `summary.json`. NaN and infinity are null.
 #[derive(Debug, Serialize)]
 pub(super) struct TrainingSummary<'a> {
-    /// Version of fabswarm.
     version: &'static str,
     data: &'a str,
     model: &'a str,
@@ -20,7 +19,6 @@ pub(super) struct TrainingSummary<'a> {
     agents: usize,
     seed: u64,
     stopped_because: StoppedBecause,
-    /// Rounds done.
     rounds: u32,
     /// Times the mean agent went through its training samples.
     epochs: f64,
@@ -43,13 +41,13 @@ pub(super) struct TrainingSummary<'a> {
     sent_bytes: u64,
     copies_lost: u64,
     copies_refused: u64,
-    /// What the plan counted on the device.
+    /// Bytes that the plan counted on the device.
     planned_memory_bytes: u64,
     /// The most physical memory the whole process had at once, on a CPU.
     peak_resident_bytes: Option<u64>,
     /// The most bytes this process had allocated on a GPU at once, whatever others use.
     gpu_memory_bytes: Option<u64>,
-    /// What became of every frame, by cause, where frames go over the air.
+    /// Counts of frames by outcome, where frames go over the air.
     air: Option<&'a AirReport>,
 }
 
@@ -97,7 +95,6 @@ impl<'a> TrainingSummary<'a> {
         }
     }
 
-    /// The file's text.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain numbers and strings serialise") + "\n"
     }

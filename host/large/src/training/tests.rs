@@ -151,15 +151,6 @@ fn every_fault_of_the_air_leaves_a_swarm_that_learns_with_its_ledger_intact() {
         let changes = [with_ledger(faults), vec![("training.epochs", 15.into())]].concat();
         let (outcome, evaluations) = train(&scenario(&changes), folder.path(), false).unwrap();
         let (first, last) = (&evaluations[0], &outcome.evaluation);
-        println!(
-            "{name}: accuracy {:.3} then {:.3}, loss {:.3} then {:.3}, defect {:.1e}, {:?}",
-            first.test.accuracy,
-            last.test.accuracy,
-            first.test.loss,
-            last.test.loss,
-            outcome.tracking_defect,
-            last.frames
-        );
         assert!(last.test.loss < first.test.loss, "{name}: {evaluations:?}");
         assert!(outcome.tracking_defect < 1e-5, "{name}: {}", outcome.tracking_defect);
         let (again, _) = train(&scenario(&changes), tempfile::tempdir().unwrap().path(), false).unwrap();
@@ -170,7 +161,7 @@ fn every_fault_of_the_air_leaves_a_swarm_that_learns_with_its_ledger_intact() {
 #[test]
 fn every_topology_carries_both_forms_of_push() {
     let trace = tempfile::NamedTempFile::new().unwrap();
-    // Round by round one of four hears the one before it; nobody ever hears anybody else.
+    // In each round one of four agents hears the one before it, and no other link exists.
     std::fs::write(
         trace.path(),
         r#"{"n": 4, "row_mask_hex_digits": 1, "graphs": ["9248", "1348", "1268", "124c"]}"#,
@@ -188,10 +179,6 @@ fn every_topology_carries_both_forms_of_push() {
             ];
             let (outcome, evaluations) = train(&scenario(&changes), folder.path(), false).unwrap();
             let (first, last) = (&evaluations[0], &outcome.evaluation);
-            println!(
-                "{topology}, {kind}: loss {:.3} then {:.3}, defect {:.1e}",
-                first.test.loss, last.test.loss, outcome.tracking_defect
-            );
             assert!(last.test.loss < first.test.loss, "{topology}, {kind}: {evaluations:?}");
             assert!(outcome.tracking_defect < 1e-5, "{topology}, {kind}: {}", outcome.tracking_defect);
         }
@@ -226,7 +213,7 @@ fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_ends_the_run() {
+fn non_finite_loss_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let wild = [("training.method", "single-level-noisy".into()), ("algorithm.eta_y", 1e9.into())];
     let (outcome, evaluations) = train(&scenario(&wild), folder.path(), false).unwrap();
@@ -244,16 +231,16 @@ fn symmetric_penalty_without_a_minimum_ends_the_run_with_a_remedy() {
         ("algorithm.eta_z", 0.3.into()),
         ("training.epochs", 30.into()),
     ]);
-    let guess = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap().guess();
+    let chance = TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap().chance_baseline();
     let (outcome, evaluations) = train(&resolved, folder.path(), false).unwrap();
     assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
-    assert!(!guess.is_diverged(&outcome.evaluation.test) && evaluations.len() < 30, "{evaluations:?}");
-    let complaint = outcome.complaint(&resolved.scenario, guess, None).unwrap();
+    assert!(!chance.is_diverged(&outcome.evaluation.test) && evaluations.len() < 30, "{evaluations:?}");
+    let complaint = outcome.complaint(&resolved.scenario, chance, None).unwrap();
     assert!(complaint.contains("--penalty one-sided") && complaint.contains("lambda = 0.1"), "{complaint}");
 }
 
 #[test]
-fn a_state_that_is_no_number_never_replaces_a_checkpoint() {
+fn non_finite_state_never_replaces_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     // Nobody looks at the loss before the end.
     let blind = scenario(&[("training.evaluate_every", 0.into()), ("training.checkpoint_every", 1.into())]);

@@ -86,7 +86,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         &self.plan
     }
 
-    /// Takes the memory and goes to the start, or back to a checkpoint.
+    /// Allocates the memory and starts from the beginning, or from a checkpoint.
     ///
     /// # Errors
     /// When the device fails, or the checkpoint cannot be used.
@@ -94,7 +94,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         self.start_on(None, checkpoint)
     }
 
-    /// The same for agents that `hosts` compute; none is computed here.
+    /// Starts a trainer that observes agents computed by `hosts`.
     ///
     /// # Errors
     /// When the device or a host fails, or the checkpoint cannot be used.
@@ -106,8 +106,8 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         self.start_on(Some(hosts), checkpoint)
     }
 
-    /// Takes the memory for the agents of `host`, whose block was planned, and computes their first gradients. Whoever watches
-    /// may replace all by the state of a checkpoint. With books, other hosts may be lost on the way.
+    /// Allocates the agents of `host`, whose block was planned, and computes their first gradients. The observer may replace
+    /// them by the state of a checkpoint. With books, other hosts may be lost on the way.
     ///
     /// # Errors
     /// When the device fails, or there are no books of such a run.
@@ -215,7 +215,7 @@ pub struct Trainer<'a, D: Device> {
     /// Time that earlier parts of a resumed run took.
     seconds_before: f64,
     started: Instant,
-    /// Since when the rounds after the last evaluation or checkpoint go on, and the round before them.
+    /// Time and round of the last evaluation or checkpoint, from which rounds are timed.
     stepping: (Instant, u32),
     round_seconds: Option<f64>,
 }
@@ -258,7 +258,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
     /// # Errors
     /// When the device or a host fails, or it cannot be written.
     pub fn keep(&mut self, folder: &RunFolder) -> Result<(), Error> {
-        // One that is there may be of other hosts.
+        // An earlier checkpoint may be of other hosts.
         self.checkpointed = None;
         self.checkpoint(folder).map(|_| ())
     }
@@ -287,8 +287,8 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
                 observer.evaluated(&now)?;
                 self.stepping = (Instant::now(), round);
                 evaluation = Some(now);
-                let guess = self.prepared.guess();
-                if !now.test.loss.is_finite() || now.twin.is_some_and(|twin| guess.is_diverged(&twin)) {
+                let chance = self.prepared.chance_baseline();
+                if !now.test.loss.is_finite() || now.twin.is_some_and(|twin| chance.is_diverged(&twin)) {
                     break StoppedBecause::Diverged;
                 }
             }
@@ -309,7 +309,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             if self.swarm.hosts().is_some_and(|hosts| !hosts.returning().is_empty()) {
                 self.halt()?;
                 self.swarm.readmit()?;
-                // Where they stand something may be due.
+                // An evaluation may be due in the round that the hosts have reached.
                 if self.round() > round {
                     continue;
                 }
@@ -328,7 +328,8 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             Some(evaluation) => evaluation,
             None => self.evaluate()?,
         };
-        if stopped_because == StoppedBecause::MaxRounds && self.prepared.guess().is_diverged(&evaluation.test)
+        if stopped_because == StoppedBecause::MaxRounds
+            && self.prepared.chance_baseline().is_diverged(&evaluation.test)
         {
             stopped_because = StoppedBecause::Diverged;
         }
@@ -343,7 +344,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         })
     }
 
-    /// Takes the time of the rounds until now, once the device has done them.
+    /// Times the rounds until now, once the device has done them.
     fn time_rounds(&mut self) -> Result<(), Error> {
         let (since, before) = self.stepping;
         let rounds = self.round() - before;
@@ -364,7 +365,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         dues.into_iter().fold(self.rounds(), u32::min)
     }
 
-    /// Comes to where the hosts stand that compute the agents.
+    /// Stops the hosts that compute the agents, and catches up with them.
     fn halt(&mut self) -> Result<(), Error> {
         let Some(hosts) = self.swarm.hosts() else { return Ok(()) };
         let stopped = hosts.halt()?;
@@ -450,22 +451,17 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
     /// The weight of every training sample; nothing where samples have no ψ.
     fn weights(&self) -> Result<Vec<SampleWeight>, Error> {
         let Some(logits) = self.swarm.logits()? else { return Ok(Vec::new()) };
-        let shards = (0..).zip(self.prepared.shards());
-        let weights = shards.flat_map(|(agent, shard)| {
-            shard
-                .train
-                .iter()
-                .zip(&shard.labels)
-                .map(move |(&sample, &given_label)| (agent, sample, given_label))
-        });
-        Ok(weights
-            .map(|(agent, sample, given_label)| SampleWeight {
+        let logits = &logits;
+        let weights = (0..).zip(self.prepared.shards()).flat_map(|(agent, shard)| {
+            let weight = move |(&sample, &given_label): (&u32, &u8)| SampleWeight {
                 sample,
                 agent,
                 given_label,
                 true_label: self.prepared.true_label(sample),
                 weight: logits[sample as usize].sigmoid(),
-            })
-            .collect())
+            };
+            shard.train.iter().zip(&shard.labels).map(weight)
+        });
+        Ok(weights.collect())
     }
 }

@@ -1,15 +1,20 @@
 //! Why a training run did not succeed, in words.
 
-use super::{Guess, TrainingOutcome};
+use super::{ChanceBaseline, TrainingOutcome};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::record::StoppedBecause;
 use fabswarm_sim::scenario::{Scenario, ScenarioCommand};
 use fabswarm_sim::swarm::divergence_remedy;
 
 impl TrainingOutcome {
-    /// How the run of `scenario` diverged, and what to try; `None` where it did not. `guess` is what it is compared with, and
+    /// How the run of `scenario` diverged, and what to try; `None` where it did not. `chance` is what it is compared with, and
     /// `checkpointed` the round of its last checkpoint.
-    pub fn complaint(&self, scenario: &Scenario, guess: Guess, checkpointed: Option<u32>) -> Option<String> {
+    pub fn complaint(
+        &self,
+        scenario: &Scenario,
+        chance: ChanceBaseline,
+        checkpointed: Option<u32>,
+    ) -> Option<String> {
         if self.stopped_because != StoppedBecause::Diverged {
             return None;
         }
@@ -18,7 +23,7 @@ impl TrainingOutcome {
             Some(checkpointed) => format!("the last checkpoint, of round {checkpointed}, is kept"),
             None => "no checkpoint was due before".to_owned(),
         };
-        if self.evaluation.twin.is_some_and(|twin| guess.is_diverged(&twin)) {
+        if self.evaluation.twin.is_some_and(|twin| chance.is_diverged(&twin)) {
             let lambda = scenario.algorithm.lambda;
             let what = format!(
                 "z diverged until round {round}: with lambda = {lambda}, g - f/lambda seems to have no minimum; {kept}"
@@ -30,7 +35,7 @@ impl TrainingOutcome {
         let how = if test.loss.is_finite() {
             format!(
                 "the test loss is {:.3e} at an accuracy of {:.3}, where a guess gives {:.1} and {:.3},",
-                test.loss, test.accuracy, guess.loss, guess.accuracy
+                test.loss, test.accuracy, chance.loss, chance.accuracy
             )
         } else {
             "the loss is NaN".to_owned()

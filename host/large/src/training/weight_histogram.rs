@@ -1,4 +1,4 @@
-//! How the weights of samples are spread.
+//! Histogram of sample weights.
 
 use super::SampleWeight;
 
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_weight_from_nothing_to_all_has_its_bar() {
+    fn histogram_counts_weights_from_zero_to_one() {
         let sample =
             |weight, true_label| SampleWeight { sample: 0, agent: 0, given_label: 3, true_label, weight };
         let (right, wrong) = (Some(3), Some(4));

@@ -1,4 +1,4 @@
-//! How the weights of samples are spread: those with right labels above the axis, those with wrong ones below it.
+//! Figure of sample weights: right labels above the axis, wrong ones below it.
 
 use super::{SampleWeight, TrainingOutcome, WeightHistogram};
 use fabswarm_plot::{Bar, Bars, Figure, Panel, Scale};

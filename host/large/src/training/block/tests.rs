@@ -15,7 +15,7 @@ use fabswarm_sim::scenario::ResolvedScenario;
 
 /// All hosts of a run in this process, one after the other.
 #[derive(Debug)]
-struct HostsHere {
+struct LocalHosts {
     blocks: Vec<Block>,
     trainers: Mutex<Vec<BlockTrainer<'static, Cpu<f32>>>>,
     /// Stops so many rounds after it is asked to.
@@ -40,7 +40,7 @@ fn begin(trainer: &mut BlockTrainer<'_, Cpu<f32>>) -> Vec<Parcel> {
     outgoing.into_iter().map(of).collect()
 }
 
-/// Those of all hosts together.
+/// Sums the imbalances of all hosts.
 fn imbalances(trainers: &[BlockTrainer<'_, Cpu<f32>>]) -> Vec<Imbalance> {
     let mut whole: Vec<Imbalance> = Vec::new();
     for trainer in trainers {
@@ -74,7 +74,7 @@ fn trainers_of<'a>(
     blocks.iter().enumerate().map(part).collect()
 }
 
-impl RemoteHosts<f32> for HostsHere {
+impl RemoteHosts<f32> for LocalHosts {
     fn blocks(&self) -> &[Block] {
         &self.blocks
     }
@@ -104,7 +104,7 @@ impl RemoteHosts<f32> for HostsHere {
             for (host, trainer) in trainers.iter_mut().enumerate() {
                 let mut has_descended = false;
                 for ExpectedParcel { from, part, bytes } in trainer.expected() {
-                    // Decisions come before trackers, which nobody needs to descend.
+                    // Decisions come before trackers, which the descent does not need.
                     if part == ParcelPart::Trackers && !has_descended {
                         trainer.descend().unwrap();
                         has_descended = true;
@@ -138,13 +138,13 @@ fn train_on(
     folder: &Path,
     resumes: bool,
 ) -> (TrainingOutcome, Vec<Evaluation>) {
-    // The hosts of a run outlive whoever watches them.
+    // The hosts of a run outlive its observer.
     let resolved: &'static ResolvedScenario = Box::leak(Box::new(resolved.clone()));
     let prepared: &'static TrainingSetup =
         Box::leak(Box::new(TrainingSetup::new(&Cache::at(folder), &resolved.scenario).unwrap()));
     let blocks = blocks_of(sizes);
     let trainers = Mutex::new(trainers_of(&blocks, prepared, resolved, false));
-    let hosts = HostsHere { blocks, trainers, overrun: 2 };
+    let hosts = LocalHosts { blocks, trainers, overrun: 2 };
     let mut checkpoint = resumes.then(|| Checkpoint::open(folder, resolved).unwrap());
     let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, Block::NONE).unwrap();
     let mut trainer = plan.watch(Box::new(hosts), checkpoint.as_mut()).unwrap();
@@ -239,19 +239,19 @@ fn a_run_goes_on_with_another_number_of_hosts() {
 }
 
 /// The whole state of a host, its books included.
-type HostState = Vec<(StatePart, Vec<f32>)>;
+type BlockState = Vec<(StatePart, Vec<f32>)>;
 
-fn state(trainer: &BlockTrainer<'_, Cpu<f32>>) -> HostState {
+fn state(trainer: &BlockTrainer<'_, Cpu<f32>>) -> BlockState {
     let swarm = trainer.swarm();
     let parts = [swarm.parts(), swarm.book_parts()].concat();
     let read = |(part, words): (StatePart, usize)| (part, swarm.read_part(part, 0, words).unwrap());
     parts.into_iter().map(read).collect()
 }
 
-/// Three hosts of which each may be away for some rounds, or go back to an earlier state of its own.
+/// Three hosts, each of which may be away for some rounds or go back to an earlier state.
 struct LossyHosts<'a> {
     trainers: Vec<BlockTrainer<'a, Cpu<f32>>>,
-    kept: Vec<HostState>,
+    kept: Vec<BlockState>,
     /// Rounds for which each stays away.
     away: [u32; 3],
     draws: Stream,
@@ -315,7 +315,7 @@ impl LossyHosts<'_> {
 /// Hosts that miss each other, stand still and go back to earlier states of their own: what trackers hold and what waits is always
 /// what gradients are, at both ends of every link together.
 #[test]
-fn books_balance_whatever_hosts_miss_and_wherever_they_go_back_to() {
+fn books_balance_after_missed_parcels_and_restored_states() {
     let folder = tempfile::tempdir().unwrap();
     let of = |(method, order): (&str, &str)| {
         let own = [
