@@ -22,7 +22,7 @@ use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, PrecisionKin
 use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError, NoObserver};
-use fabswarm_view::{Audience, KeptRun};
+use fabswarm_view::{Audience, RecordedTrial};
 
 /// Rounds of one period of the paper topology: both sides run whole ones.
 const PERIOD: u32 = 30;
@@ -138,7 +138,7 @@ pub fn measure_recorded(case: &BenchCase, rounds: u64) -> anyhow::Result<f64> {
         Diagnostic::new(what, "set TMPDIR to a folder you may write to")
     })?;
     let nobody: Arc<Vec<Arc<dyn Audience>>> = Arc::default();
-    let kept = KeptRun::start(&scenario, "", RunFolder::at(folder.path())?, nobody)?;
+    let kept = RecordedTrial::start(&scenario, "", RunFolder::at(folder.path())?, nobody)?;
     let kept = kept.run(swarm.as_mut(), &mut NoObserver, &AtomicBool::new(false))?;
     Ok(kept.outcome.summary.rounds_per_second)
 }

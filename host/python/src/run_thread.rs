@@ -5,20 +5,19 @@ use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::swarm::{Answer, BoardWarning, ErrorKind};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
-use fabswarm_view::{Audience, KeptRun};
+use fabswarm_view::{Audience, RecordedTrial};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// What the thread tells.
+/// Events of the thread.
 pub(crate) enum RunEvent {
-    /// Everything that may be refused is past.
+    /// The scenario was accepted.
     Begun,
-    /// A row of the metrics, where somebody waits for rows.
+    /// A row of the metrics, where Python takes rows.
     Row(Vec<(&'static str, f64)>, Option<Answer>),
-    /// The run is over.
     Ended(Box<EndedRun>),
     /// It cannot begin, or its folder could not be written.
     Failed(String),
@@ -34,17 +33,17 @@ pub(crate) struct EndedRun {
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// Keeps the rows of a run, and sends them where somebody waits for them.
+/// Keeps the rows of a run, and sends them where Python takes rows.
 pub(crate) struct RowCollector {
     columns: Vec<(&'static str, Vec<f64>)>,
     sender: SyncSender<RunEvent>,
-    /// Somebody takes row by row, and says when to go on.
+    /// Python takes row by row, and sends a message to go on.
     go: Option<Receiver<()>>,
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 impl RowCollector {
-    /// From now on nothing is refused.
+    /// Tells Python that the run has begun.
     pub(crate) fn begin(&self) {
         let _ = self.sender.send(RunEvent::Begun);
     }
@@ -57,7 +56,7 @@ impl RowCollector {
         if let Some(go) = &self.go {
             let _ = self.sender.send(RunEvent::Row(row, answer));
             if go.recv().is_err() {
-                // Nobody waits for a run that was dropped.
+                // The run was dropped by Python.
                 self.interrupted.store(true, Ordering::Relaxed);
             }
         }
@@ -68,7 +67,7 @@ impl RowCollector {
     }
 }
 
-/// Does `run` on a thread of its own; with `go`, it waits for a word from there after every row.
+/// Does `run` on a new thread; with `go`, it waits for a message after every row.
 pub(crate) fn start(
     go: Option<Receiver<()>>,
     interrupted: &Arc<AtomicBool>,
@@ -112,7 +111,7 @@ pub(crate) fn run(
     } else {
         let folder = RunFolder::at(out).map_err(|error| error.to_string())?;
         let nobody: Vec<Arc<dyn Audience>> = Vec::new();
-        let kept = KeptRun::start(scenario, &resolved.to_repeatable_toml(), folder, Arc::new(nobody));
+        let kept = RecordedTrial::start(scenario, &resolved.to_repeatable_toml(), folder, Arc::new(nobody));
         let kept = kept.map_err(|error| error.to_string())?;
         observer.rows.begin();
         let kept = kept.run(swarm.as_mut(), &mut observer, &interrupted);

@@ -1,17 +1,17 @@
-//! What a run looks like: messages about it, the log that holds them, and what can be made of a log later.
+//! Views of a run: messages about it, the log that holds them, and reports and replays from a log.
 //!
 //! ```text
 //!   run ──▶ RunWatch ──▶ messages ──┬──▶ run.mcap ──▶ RecordedRun ──▶ report, replay
 //!  (its loop)   (bounded channel)   └──▶ Audience: the live page
 //! ```
 //!
-//! A run never waits for who looks at it: views for an audience are left out where it falls behind. What goes to the log is
-//! decided by the round alone, so two runs of a scenario log the same rounds.
+//! A run never waits for its audience: views are dropped where the audience falls behind. The round alone decides what is logged,
+//! so two runs of a scenario log the same rounds.
 
-mod kept_run;
 mod loss_window;
 pub mod message;
 mod recorded_run;
+mod recorded_trial;
 pub mod report;
 mod run_files;
 mod run_list;
@@ -19,8 +19,8 @@ mod run_log;
 mod verify;
 mod watch;
 
-pub use kept_run::{KeptOutcome, KeptRun};
-pub use recorded_run::{LogTail, RecordedFrame, RecordedRun};
+pub use recorded_run::{LogTail, LoggedFrame, RecordedRun};
+pub use recorded_trial::{RecordedTrial, TrialArtifacts};
 pub use run_files::RunFiles;
 pub use run_list::{ListedRun, RunState, list};
 pub use run_log::{LOG_FILE, schema};

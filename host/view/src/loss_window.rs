@@ -1,9 +1,9 @@
-//! The share of copies that each link lost lately.
+//! The recent loss rate of each link.
 
 use fabswarm_sim::swarm::LinkView;
 use std::collections::HashMap;
 
-/// Follows the counts of links from view to view.
+/// Tracks the counts of links from view to view.
 #[derive(Debug, Default)]
 pub(crate) struct LossWindow {
     links: HashMap<(u32, u32), RecentLoss>,
@@ -20,7 +20,7 @@ impl LossWindow {
     /// Copies after which an old share counts half.
     const HALF_LIFE: f64 = 8.0;
 
-    /// The share that `link` lost lately, if it ever carried a copy.
+    /// Returns the recent loss rate of `link`, if it ever carried a copy.
     pub(crate) fn follow(&mut self, link: &LinkView) -> Option<f64> {
         if link.copies == 0 {
             return None;
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_that_breaks_is_seen_soon() {
+    fn loss_of_broken_link_rises_within_half_life() {
         let mut window = LossWindow::default();
         let link = |copies, lost| LinkView { copies, lost, ..LinkView::default() };
         assert_eq!(window.follow(&link(0, 0)), None);

@@ -15,20 +15,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What a message is about; its topic in a log.
+/// The subject of a message; its topic in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
     /// The run itself: sent once, first.
     Run,
     /// Agents and links after a round.
     Swarm,
-    /// The same as a picture, for Foxglove.
+    /// Agents and links as a 3D scene, for Foxglove.
     Scene,
     /// A row of the metrics.
     Metrics,
     /// A row of the metrics of a training run.
     Evaluation,
-    /// What somebody has to say.
+    /// A line of text about an agent or the run.
     Log,
     /// The summary: sent once, last.
     End,
@@ -40,7 +40,6 @@ impl Topic {
         [Self::Run, Self::Swarm, Self::Scene, Self::Metrics, Self::Evaluation, Self::Log, Self::End];
 
     /// Its name in a log.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Run => "/run",
@@ -56,8 +55,8 @@ impl Topic {
 
 /// A message: one JSON object, whose `type` is its topic without the slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// What it is about.
+pub struct RunMessage {
+    /// Its subject.
     pub topic: Topic,
     /// The round it is of.
     pub round: u64,
@@ -67,7 +66,7 @@ pub struct Message {
     pub json: String,
 }
 
-/// How grave a line of the log is, in the numbers of Foxglove's `Log`.
+/// The severity of a line of the log, in the numbers of Foxglove's `Log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
     /// Worth knowing.
@@ -80,9 +79,8 @@ pub enum LogLevel {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Body<'a> {
+enum MessageBody<'a> {
     Run {
-        /// The command that runs it.
         command: &'static str,
         version: &'static str,
         problem: &'a str,
@@ -100,7 +98,7 @@ enum Body<'a> {
         area_m: Option<[f64; 2]>,
         description: String,
         scenario: &'a str,
-        /// Of the code that ran.
+        /// Build id of the code that ran.
         build: String,
         system: String,
         cores: usize,
@@ -144,19 +142,17 @@ impl Serialize for NamedMetrics<'_> {
     }
 }
 
-/// Foxglove's time.
 #[derive(Serialize)]
 struct Timestamp {
     sec: u64,
     nsec: u32,
 }
 
-fn json(body: &Body<'_>) -> String {
+fn json(body: &MessageBody<'_>) -> String {
     serde_json::to_string(body).expect("plain numbers and strings serialise")
 }
 
 /// Describes `scenario` in a sentence or two.
-#[must_use]
 pub fn description(scenario: &Scenario) -> String {
     let Scenario { swarm, problem, algorithm, network, faults, .. } = scenario;
     let mut text = format!(
@@ -193,8 +189,7 @@ fn describe_faults(text: &mut String, faults: &FaultsSection) {
 }
 
 /// The first message of a run.
-#[must_use]
-pub fn run(scenario: &Scenario, scenario_toml: &str) -> Message {
+pub fn run(scenario: &Scenario, scenario_toml: &str) -> RunMessage {
     let caption = Caption::of(scenario);
     let (problem, text) = (scenario.problem.kind.word(), description(scenario));
     first("run", scenario, scenario_toml, problem, text, Some(ErrorKind::of(scenario)), caption.error)
@@ -209,9 +204,9 @@ fn first(
     description: String,
     error_kind: Option<ErrorKind>,
     error_label: &str,
-) -> Message {
+) -> RunMessage {
     let side = scenario.motion.area_m;
-    let body = Body::Run {
+    let body = MessageBody::Run {
         command,
         version: env!("CARGO_PKG_VERSION"),
         problem,
@@ -231,11 +226,10 @@ fn first(
         system: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
     };
-    Message { topic: Topic::Run, round: 0, elapsed: Duration::ZERO, json: json(&body) }
+    RunMessage { topic: Topic::Run, round: 0, elapsed: Duration::ZERO, json: json(&body) }
 }
 
 /// Frames and copies of `swarm` so far, by what became of them.
-#[must_use]
 pub fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
     let mut frames = BTreeMap::new();
     match swarm.air() {
@@ -251,24 +245,22 @@ pub fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
 }
 
 /// A row of the metrics, whose error is of this kind, with the frames until then.
-#[must_use]
 pub fn metrics(
     metrics: &Metrics,
     error: ErrorKind,
     frames: BTreeMap<&'static str, u64>,
     elapsed: Duration,
-) -> Message {
-    let body = Body::Metrics {
+) -> RunMessage {
+    let body = MessageBody::Metrics {
         round: metrics.round,
         seconds: elapsed.as_secs_f64(),
         values: NamedMetrics { metrics, error },
         frames,
     };
-    Message { topic: Topic::Metrics, round: metrics.round, elapsed, json: json(&body) }
+    RunMessage { topic: Topic::Metrics, round: metrics.round, elapsed, json: json(&body) }
 }
 
 /// A line of the log, said by `name`. `began` is when the run began, since 1970.
-#[must_use]
 pub fn log(
     level: LogLevel,
     name: &str,
@@ -276,9 +268,9 @@ pub fn log(
     round: u64,
     elapsed: Duration,
     began: Duration,
-) -> Message {
+) -> RunMessage {
     let now = began + elapsed;
-    let body = Body::Log {
+    let body = MessageBody::Log {
         round,
         seconds: elapsed.as_secs_f64(),
         timestamp: Timestamp { sec: now.as_secs(), nsec: now.subsec_nanos() },
@@ -288,13 +280,17 @@ pub fn log(
         file: "",
         line: 0,
     };
-    Message { topic: Topic::Log, round, elapsed, json: json(&body) }
+    RunMessage { topic: Topic::Log, round, elapsed, json: json(&body) }
 }
 
 /// The last message of a run.
-#[must_use]
-pub fn end(summary: &RunSummary, elapsed: Duration) -> Message {
-    Message { topic: Topic::End, round: summary.rounds, elapsed, json: json(&Body::End { summary }) }
+pub fn end(summary: &RunSummary, elapsed: Duration) -> RunMessage {
+    RunMessage {
+        topic: Topic::End,
+        round: summary.rounds,
+        elapsed,
+        json: json(&MessageBody::End { summary }),
+    }
 }
 
 /// Writes views as messages; it follows the links from one to the next.
@@ -306,7 +302,7 @@ pub struct SwarmEncoder {
 impl SwarmEncoder {
     /// The message of a view. Agents are columns; a link is five numbers: sender, receiver, whether a copy arrived over it in the
     /// last slot, the percentage it lost lately, and how many rounds ago its receiver collected from it. −1 is unknown.
-    pub fn encode(&mut self, view: &SwarmView, elapsed: Duration) -> Message {
+    pub fn encode(&mut self, view: &SwarmView, elapsed: Duration) -> RunMessage {
         let mut json = String::with_capacity(64 + 48 * view.agents.len() + 16 * view.links.len());
         let _ = write!(
             json,
@@ -341,7 +337,7 @@ impl SwarmEncoder {
             let _ = write!(json, "{comma}{sender},{receiver},{},{loss},{age}", u8::from(link.is_up));
         }
         let _ = write!(json, r#"],"links_left_out":{}}}"#, view.links_left_out);
-        Message { topic: Topic::Swarm, round: view.round, elapsed, json }
+        RunMessage { topic: Topic::Swarm, round: view.round, elapsed, json }
     }
 }
 
@@ -438,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_null() {
+    fn non_finite_metrics_are_null() {
         let row = Metrics {
             round: 3,
             error: f64::NAN,

@@ -1,6 +1,6 @@
 //! Reads the log of a run, whole or while it still grows.
 
-use crate::message::{Message, Topic};
+use crate::message::{RunMessage, Topic};
 use crate::run_log::{FRAME_TOPICS, LOG_FILE};
 use fabswarm_diagnostic::Diagnostic;
 use mcap::records::Record;
@@ -20,19 +20,19 @@ pub struct LogTail {
     topics: BTreeMap<u16, Topic>,
     /// Whose frames are on a channel, if frames are read.
     senders: BTreeMap<u16, u32>,
-    frames: Option<Vec<RecordedFrame>>,
+    frames: Option<Vec<LoggedFrame>>,
     round: u64,
     is_complete: bool,
 }
 
 /// A frame in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedFrame {
+pub struct LoggedFrame {
     /// The round that ended when it was on the air.
     pub round: u32,
     /// Whose it is.
     pub sender: usize,
-    /// As it was on the air.
+    /// Its bytes on the air.
     pub bytes: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Debug for LogTail {
     }
 }
 
-/// What every message has.
+/// Fields that every message has.
 #[derive(Deserialize)]
 struct MessageStamp {
     #[serde(default)]
@@ -97,8 +97,7 @@ impl LogTail {
         })
     }
 
-    /// Whether the log has its end.
-    #[must_use]
+    /// Returns whether the log is complete.
     pub const fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -107,7 +106,7 @@ impl LogTail {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn read(&mut self) -> Result<Vec<Message>, Diagnostic> {
+    pub fn read(&mut self) -> Result<Vec<RunMessage>, Diagnostic> {
         let mut messages = Vec::new();
         while let Some(event) = self.reader.next_event() {
             let damaged = |error: mcap::McapError| {
@@ -150,9 +149,9 @@ impl LogTail {
     }
 
     /// Takes a record: a frame is kept, anything else of ours is returned.
-    fn take(&mut self, channel: u16, sequence: u32, data: Vec<u8>) -> Result<Option<Message>, Diagnostic> {
+    fn take(&mut self, channel: u16, sequence: u32, data: Vec<u8>) -> Result<Option<RunMessage>, Diagnostic> {
         if let (Some(frames), Some(&sender)) = (&mut self.frames, self.senders.get(&channel)) {
-            frames.push(RecordedFrame { round: sequence, sender: sender as usize, bytes: data });
+            frames.push(LoggedFrame { round: sequence, sender: sender as usize, bytes: data });
             return Ok(None);
         }
         let Some(&topic) = self.topics.get(&channel) else { return Ok(None) };
@@ -168,7 +167,7 @@ impl LogTail {
     }
 }
 
-fn message(topic: Topic, data: Vec<u8>) -> Result<Message, String> {
+fn message(topic: Topic, data: Vec<u8>) -> Result<RunMessage, String> {
     let json = String::from_utf8(data).map_err(|error| error.to_string())?;
     let stamp: MessageStamp = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let (round, seconds) = match stamp.summary {
@@ -177,18 +176,18 @@ fn message(topic: Topic, data: Vec<u8>) -> Result<Message, String> {
         None => (stamp.round, stamp.seconds),
     };
     let elapsed = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-    Ok(Message { topic, round, elapsed, json })
+    Ok(RunMessage { topic, round, elapsed, json })
 }
 
 /// The log of a run, read in full.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedRun {
     /// Its messages, in the order in which they were written.
-    pub messages: Vec<Message>,
+    pub messages: Vec<RunMessage>,
     /// Whether the run has ended and the log is whole.
     pub is_complete: bool,
     /// The frames of its first rounds, where they were asked for.
-    pub frames: Vec<RecordedFrame>,
+    pub frames: Vec<LoggedFrame>,
 }
 
 impl RecordedRun {
@@ -200,7 +199,7 @@ impl RecordedRun {
         Self::read_from(LogTail::open(folder)?)
     }
 
-    /// The same with the frames of its first rounds.
+    /// Reads the log with the frames of its first rounds.
     ///
     /// # Errors
     /// When there is no log, or it is damaged.
@@ -214,7 +213,7 @@ impl RecordedRun {
     }
 
     /// The messages about `topic`.
-    pub fn about(&self, topic: Topic) -> impl Iterator<Item = &Message> {
+    pub fn about(&self, topic: Topic) -> impl Iterator<Item = &RunMessage> {
         self.messages.iter().filter(move |message| message.topic == topic)
     }
 }

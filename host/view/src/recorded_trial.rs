@@ -18,16 +18,16 @@ use std::sync::atomic::AtomicBool;
 
 /// A run about to begin, with the folder it fills.
 #[derive(Debug)]
-pub struct KeptRun<'a> {
+pub struct RecordedTrial<'a> {
     scenario: &'a Scenario,
     recorder: Recorder,
     watch: RunWatch,
 }
 
-/// What came of a run, and where it is kept.
+/// The outcome of a run, and its folder.
 #[derive(Debug)]
-pub struct KeptOutcome {
-    /// How it ended.
+pub struct TrialArtifacts {
+    /// The outcome.
     pub outcome: TrialOutcome,
     /// Its folder.
     pub folder: PathBuf,
@@ -35,7 +35,7 @@ pub struct KeptOutcome {
     pub curve: Curve,
 }
 
-impl<'a> KeptRun<'a> {
+impl<'a> RecordedTrial<'a> {
     /// Begins the files of a run of `scenario` in `folder`, and shows the run to `audience`.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl<'a> KeptRun<'a> {
         swarm: &mut dyn Swarm,
         observer: &mut dyn TrialObserver,
         interrupted: &AtomicBool,
-    ) -> Result<KeptOutcome, Diagnostic> {
+    ) -> Result<TrialArtifacts, Diagnostic> {
         let Self { scenario, mut recorder, watch } = self;
         let mut observers = Observers { observer, watch };
         let unrecorded = |error: record::Error| Diagnostic::bare(error.to_string());
@@ -77,7 +77,7 @@ impl<'a> KeptRun<'a> {
         let kept = swarm.boards().map_or(Ok(()), |boards| boards.keep_logs(&logs));
         kept.map_err(|error| unwritable(&logs, &error))?;
         write_report(&folder)?;
-        Ok(KeptOutcome { outcome, folder, curve })
+        Ok(TrialArtifacts { outcome, folder, curve })
     }
 }
 
@@ -93,7 +93,7 @@ fn write_report(folder: &Path) -> Result<(), Diagnostic> {
     fs::write(&path, page).map_err(|error| unwritable(&path, &error))
 }
 
-/// The log, and somebody else.
+/// Passes rounds to the log and to another observer.
 struct Observers<'a> {
     observer: &'a mut dyn TrialObserver,
     watch: RunWatch,

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// The name of the report in a run folder.
 pub const REPORT_FILE: &str = "report.html";
 
-/// What a report shows of `summary.json`, and in which words.
+/// Keys of `summary.json` that a report shows, with their labels.
 const OUTCOME: [(&str, &str); 19] = [
     ("stopped_because", "ended"),
     ("rounds", "rounds"),
@@ -46,7 +46,6 @@ const CURVES: [(&str, &str, bool); 6] = [
 ];
 
 /// The report on one run.
-#[must_use]
 pub fn of_run(run: &RunFiles) -> String {
     let about = run.about().unwrap_or(Value::Null);
     let mut page = HtmlPage::new(&format!("Run {}", run.name));
@@ -87,7 +86,6 @@ pub fn of_run(run: &RunFiles) -> String {
 }
 
 /// Several runs side by side.
-#[must_use]
 pub fn of_comparison(runs: &[RunFiles]) -> String {
     let mut page = HtmlPage::new(&format!("{} runs side by side", runs.len()));
     let names: Vec<String> = runs.iter().map(|run| run.path.display().to_string()).collect();
@@ -149,7 +147,7 @@ fn convergence(page: &mut HtmlPage, runs: &[&RunFiles]) {
     }
 }
 
-/// What became of frames.
+/// Counts of frames and copies by outcome.
 fn air(page: &mut HtmlPage, run: &RunFiles) {
     let Some(air) = run.summary.as_ref().and_then(|summary| summary["air"].as_object()) else { return };
     let mut rows = Vec::new();
@@ -204,7 +202,7 @@ fn agents(page: &mut HtmlPage, view: &Value) {
     }
 }
 
-/// What the scenario does to the swarm on purpose.
+/// The faults that the scenario injects.
 fn faults(page: &mut HtmlPage, run: &RunFiles) {
     let nothing = ["0", "0.0", "\"\"", "false"];
     let values = run.scenario_values();

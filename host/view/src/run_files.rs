@@ -1,4 +1,4 @@
-//! What a run folder holds, read back.
+//! The files of a run folder, read back.
 
 use crate::message::Topic;
 use crate::recorded_run::{LogTail, RecordedRun};
@@ -55,7 +55,6 @@ impl RunFiles {
     }
 
     /// The values of the scenario, by `section.key`.
-    #[must_use]
     pub fn scenario_values(&self) -> BTreeMap<String, String> {
         let mut values = BTreeMap::new();
         if let Ok(document) = self.scenario.parse::<DocumentMut>() {
@@ -76,14 +75,12 @@ impl RunFiles {
     }
 
     /// The last view of the swarm in the log.
-    #[must_use]
     pub fn last_view(&self) -> Option<Value> {
         let last = self.log.as_ref()?.about(Topic::Swarm).last()?;
         serde_json::from_str(&last.json).ok()
     }
 
     /// The first message of the log, about the run as a whole.
-    #[must_use]
     pub fn about(&self) -> Option<Value> {
         let first = self.log.as_ref()?.about(Topic::Run).next()?;
         serde_json::from_str(&first.json).ok()

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{fs, io};
 
-/// How far a run has come.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunState {
-    /// It goes on: another process writes to its folder.
+    /// Another process writes to its folder.
     Running,
     /// It was killed, or could not be written: it has no summary.
     Unfinished,
@@ -22,11 +22,11 @@ pub enum RunState {
 pub struct ListedRun {
     /// The folder.
     pub path: PathBuf,
-    /// How far it has come.
+    /// Its state.
     pub state: RunState,
     /// Its summary, or an empty object.
     pub summary: Value,
-    /// What its files take on disk.
+    /// Size of its files on disk.
     pub bytes: u64,
     /// When its folder was changed last.
     pub changed: SystemTime,
@@ -47,7 +47,7 @@ pub fn list(parent: &Path) -> io::Result<Vec<ListedRun>> {
 
 /// The run at `path`, if it is one.
 fn listed(path: &Path) -> Option<ListedRun> {
-    // A link may lead anywhere; who cleans up must not follow it.
+    // A symbolic link may lead anywhere, and `fabswarm runs clean` must not follow it.
     if !fs::symlink_metadata(path).ok()?.is_dir() || !path.join("scenario.toml").is_file() {
         return None;
     }
@@ -73,7 +73,7 @@ fn listed(path: &Path) -> Option<ListedRun> {
     })
 }
 
-/// What all files below `path` take.
+/// Size of all files below `path`.
 fn size(path: &Path) -> u64 {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.metadata() {

@@ -1,6 +1,6 @@
 //! `run.mcap`: all messages of a run, for any tool that reads MCAP.
 
-use crate::message::{Message, Topic};
+use crate::message::{RunMessage, Topic};
 use fabswarm_sim::record::{Error, GrowingFile};
 use mcap::records::MessageHeader;
 use mcap::write::NoSeek;
@@ -12,15 +12,11 @@ use std::time::{Duration, Instant};
 /// The name of the log in a run folder.
 pub const LOG_FILE: &str = "run.mcap";
 
-/// How the frames of an agent are encoded: as the bytes that were on the air.
+/// The encoding of frames: the bytes that were on the air.
 const FRAME_ENCODING: &str = "fabswarm.frame";
 
-/// What the topics of frames begin with, before the number of their sender.
+/// Prefix of the topics of frames, before the number of their sender.
 pub(crate) const FRAME_TOPICS: &str = "/frames/";
-
-fn frame_topic(sender: u32) -> String {
-    format!("{FRAME_TOPICS}{sender}")
-}
 
 /// Writes the log of a run. Whole chunks only: what a killed run leaves can be read.
 pub(crate) struct RunLog {
@@ -37,7 +33,7 @@ pub(crate) struct RunLog {
 }
 
 impl RunLog {
-    /// A kill loses no more than this.
+    /// A kill loses at most this much of the log.
     const FLUSH_AFTER: Duration = Duration::from_millis(900);
 
     pub(crate) fn create(file: GrowingFile, began: Duration) -> Result<Self, Error> {
@@ -69,8 +65,8 @@ impl RunLog {
         })
     }
 
-    /// Adds a message. A failure is told in the end: the run goes on.
-    pub(crate) fn push(&mut self, message: &Message) {
+    /// Adds a message. A failure is returned by `finish`: the run goes on.
+    pub(crate) fn push(&mut self, message: &RunMessage) {
         let channel = self.channels.iter().find(|(topic, _)| *topic == message.topic);
         let Some(&(_, channel_id)) = channel else { return };
         self.sequence = self.sequence.wrapping_add(1);
@@ -90,7 +86,10 @@ impl RunLog {
             let channel_id = match known {
                 Some(known) => known,
                 // Bytes have no schema.
-                None => writer.add_channel(0, &frame_topic(sender), FRAME_ENCODING, &BTreeMap::new())?,
+                None => {
+                    let topic = format!("{FRAME_TOPICS}{sender}");
+                    writer.add_channel(0, &topic, FRAME_ENCODING, &BTreeMap::new())?
+                }
             };
             channel = Some(channel_id);
             let header = MessageHeader { channel_id, sequence: round, log_time: time, publish_time: time };
@@ -111,7 +110,6 @@ impl RunLog {
         }
     }
 
-    /// Writes everything to disk.
     pub(crate) fn flush(&mut self) {
         self.write(Writer::flush);
         self.flushed = Instant::now();
@@ -147,7 +145,6 @@ fn io_error(error: McapError) -> io::Error {
 }
 
 /// The name and JSON schema of a topic's messages.
-#[must_use]
 pub const fn schema(topic: Topic) -> (&'static str, &'static str) {
     match topic {
         Topic::Run => ("fabswarm.Run", include_str!("schemas/run.json")),

@@ -1,7 +1,7 @@
 //! Executes a recorded run again and compares every digest with the log, and the results with those beside it.
 
 use crate::message::Topic;
-use crate::recorded_run::{RecordedFrame, RecordedRun};
+use crate::recorded_run::{LoggedFrame, RecordedRun};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::Air;
 use fabswarm_sim::record::{answer_bytes, metric_columns, metrics_line};
@@ -13,14 +13,14 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// What a run that was executed again comes to.
+/// The result of executing a run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunVerdict {
     /// Rounds that were executed.
     pub rounds: u64,
     /// Digests that are equal.
     pub checks: u64,
-    /// Frames that are equal; of sealed ones, whose key nobody keeps, sender and length.
+    /// Frames that are equal; of sealed ones, whose key is not kept, sender and length.
     pub frames: u64,
     /// Rows of `metrics.csv` that are equal.
     pub rows: u64,
@@ -53,7 +53,7 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     scenario.swarm.boards = IN_PROCESS.to_owned();
     let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;
     let mut frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
-    let mut results = Results::read(folder, ErrorKind::of(&scenario))?;
+    let mut results = LoggedResults::read(folder, ErrorKind::of(&scenario))?;
     let mut verdict =
         RunVerdict { rounds: 0, checks: 0, frames: 0, rows: 0, files: vec![], difference: None };
     for message in log.about(Topic::Swarm) {
@@ -74,8 +74,8 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     Ok(verdict)
 }
 
-/// The results beside a log.
-struct Results {
+/// The result files beside a log.
+struct LoggedResults {
     error: ErrorKind,
     /// Rows of `metrics.csv` that were not compared yet, the last first.
     lines: Vec<String>,
@@ -83,7 +83,7 @@ struct Results {
     last: Option<Metrics>,
 }
 
-impl Results {
+impl LoggedResults {
     fn read(folder: &Path, error: ErrorKind) -> Result<Self, Diagnostic> {
         let read = |name: &str| fs::read_to_string(folder.join(name));
         let text = read("metrics.csv").or_else(|_| read("metrics.csv.part")).map_err(|error| {
@@ -91,7 +91,7 @@ impl Results {
         })?;
         let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
         lines.reverse();
-        Ok(Results { error, lines, equal: 0, last: None })
+        Ok(LoggedResults { error, lines, equal: 0, last: None })
     }
 
     /// Compares the rows of the present round.
@@ -157,7 +157,7 @@ fn first_difference(
     json: &str,
     swarm: &mut dyn Swarm,
     frames: &mut LoggedFrames<'_>,
-    results: &mut Results,
+    results: &mut LoggedResults,
     checks: &mut u64,
 ) -> Result<Option<String>, Diagnostic> {
     let foreign = |reason: String| {
@@ -204,7 +204,7 @@ fn first_difference(
 
 /// The frames of a log that were not compared yet.
 struct LoggedFrames<'a> {
-    rest: &'a [RecordedFrame],
+    rest: &'a [LoggedFrame],
     is_sealed: bool,
     equal: u64,
 }
@@ -212,7 +212,7 @@ struct LoggedFrames<'a> {
 impl LoggedFrames<'_> {
     /// Compares the frames of the round that `swarm` has ended, and returns the sender of the first that differs.
     fn first_difference(&mut self, swarm: &dyn Swarm) -> Option<usize> {
-        let is_of_round = |frame: &RecordedFrame| u64::from(frame.round) == swarm.round();
+        let is_of_round = |frame: &LoggedFrame| u64::from(frame.round) == swarm.round();
         let count = self.rest.iter().take_while(|frame| is_of_round(frame)).count();
         let (logged, rest) = self.rest.split_at(count);
         self.rest = rest;
@@ -247,10 +247,10 @@ mod tests {
         swarm.step().unwrap();
         let sent = swarm.air().unwrap().broadcasts();
         let recorded =
-            |(sender, bytes): (usize, &[u8])| RecordedFrame { round: 1, sender, bytes: bytes.into() };
-        let whole: Vec<RecordedFrame> = sent.map(recorded).collect();
+            |(sender, bytes): (usize, &[u8])| LoggedFrame { round: 1, sender, bytes: bytes.into() };
+        let whole: Vec<LoggedFrame> = sent.map(recorded).collect();
         assert!(whole.len() >= 3);
-        let compare = |logged: &[RecordedFrame], is_sealed| {
+        let compare = |logged: &[LoggedFrame], is_sealed| {
             let mut frames = LoggedFrames { rest: logged, is_sealed, equal: 0 };
             (frames.first_difference(swarm.as_ref()), frames.equal)
         };
@@ -259,7 +259,7 @@ mod tests {
         let mut flipped = whole.clone();
         flipped[1].bytes[7] ^= 1;
         assert_eq!(compare(&flipped, false), (Some(flipped[1].sender), 1));
-        // What is sealed has other bytes in every run.
+        // Sealed frames have other bytes in every run.
         assert_eq!(compare(&flipped, true), (None, count));
         flipped[1].bytes.pop();
         assert_eq!(compare(&flipped, true), (Some(flipped[1].sender), 1));

@@ -1,6 +1,6 @@
 //! Watches a run: takes views between rounds and hands them to a thread that logs and publishes them.
 
-use crate::message::{self, LogLevel, Message, SwarmEncoder};
+use crate::message::{self, LogLevel, RunMessage, SwarmEncoder};
 use crate::run_log::RunLog;
 use fabswarm_sim::record::{Error, GrowingFile};
 use fabswarm_sim::swarm::{
@@ -8,25 +8,26 @@ use fabswarm_sim::swarm::{
 };
 use fabswarm_sim::trial::{RoundEnd, TrialObserver};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Somebody who looks at a run while it goes on.
-pub trait Audience: Send + Sync {
-    /// What it wants to see, or `None` while nobody looks. Called between rounds: it must return at once.
+/// A viewer of a run in progress.
+pub trait Audience: Debug + Send + Sync {
+    /// The wanted view, or `None` while there is no viewer. Called between rounds: it must return at once.
     fn request(&self) -> Option<ViewRequest>;
-    /// Whether it wants every view as a picture too.
+    /// Whether it wants every view as a scene too.
     fn wants_scenes(&self) -> bool {
         false
     }
-    /// Takes a message. It may keep those that matter only to somebody who looks to itself.
-    fn publish(&self, message: Message);
+    /// Takes a message. It may drop messages that only matter to a viewer.
+    fn publish(&self, message: RunMessage);
 }
 
-/// Several at once, or none: each sees what any of them asks for.
+/// Several audiences or none. Each sees what any of them asks for.
 impl Audience for Vec<Arc<dyn Audience>> {
     fn request(&self) -> Option<ViewRequest> {
         let requests = self.iter().filter_map(|audience| audience.request());
@@ -40,7 +41,7 @@ impl Audience for Vec<Arc<dyn Audience>> {
         self.iter().any(|audience| audience.wants_scenes())
     }
 
-    fn publish(&self, message: Message) {
+    fn publish(&self, message: RunMessage) {
         self.iter().for_each(|audience| audience.publish(message.clone()));
     }
 }
@@ -51,7 +52,7 @@ pub struct RunWatch {
     began: Instant,
     /// Time that an earlier part of the run took.
     earlier: Duration,
-    sender: SyncSender<Event>,
+    sender: SyncSender<WatchEvent>,
     thread: Option<JoinHandle<Result<(), Error>>>,
     audience: AudiencePace,
     /// The round from which on the log gets the next view.
@@ -61,11 +62,11 @@ pub struct RunWatch {
     frame_room: u64,
 }
 
-enum Event {
+enum WatchEvent {
     Frames(RoundFrames),
     Row(Metrics, ErrorKind, BTreeMap<&'static str, u64>, Duration),
-    /// Whoever sends it waits for the answer.
-    Message(Message, SyncSender<()>),
+    /// The sender of this event waits for the reply.
+    Message(RunMessage, SyncSender<()>),
     View {
         view: SwarmView,
         elapsed: Duration,
@@ -78,10 +79,9 @@ enum Event {
         round: u64,
         elapsed: Duration,
     },
-    End(Message),
+    End(RunMessage),
 }
 
-/// The frames of a round.
 #[derive(Default)]
 struct RoundFrames {
     round: u32,
@@ -91,19 +91,14 @@ struct RoundFrames {
     ends: Vec<(u32, usize)>,
 }
 
-/// How often an audience gets a view.
+/// The pace of views for an audience.
+#[derive(Debug)]
 struct AudiencePace {
     audience: Arc<dyn Audience>,
     viewed: Instant,
     pause: Duration,
     /// Nanoseconds that the thread took for its last view.
     handed_on_ns: Arc<AtomicU64>,
-}
-
-impl std::fmt::Debug for AudiencePace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AudiencePace").field("pause", &self.pause).finish_non_exhaustive()
-    }
 }
 
 impl AudiencePace {
@@ -124,7 +119,7 @@ impl RunWatch {
     /// # Errors
     /// When the log cannot be written.
     pub fn start(
-        before: Vec<Message>,
+        before: Vec<RunMessage>,
         file: GrowingFile,
         audience: Arc<dyn Audience>,
     ) -> Result<Self, Error> {
@@ -170,20 +165,19 @@ impl RunWatch {
     }
 
     /// Time since the run began.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.earlier + self.began.elapsed()
     }
 
     /// Logs and shows a message, which is on disk when this returns.
-    pub fn tell(&self, message: Message) {
+    pub fn tell(&self, message: RunMessage) {
         let (done, is_done) = sync_channel(1);
-        if self.sender.send(Event::Message(message, done)).is_ok() {
+        if self.sender.send(WatchEvent::Message(message, done)).is_ok() {
             let _ = is_done.recv();
         }
     }
 
-    /// Logs what `take` sees after `round`, where the log gets a view of it, and shows it where somebody looks.
+    /// Takes a view after `round` where the log is due for one or the audience wants one.
     pub fn view(&mut self, round: u64, is_recorded: bool, take: impl FnOnce(&ViewRequest, &mut SwarmView)) {
         self.round = round;
         let is_logged = is_recorded && round >= self.next_logged;
@@ -202,8 +196,8 @@ impl RunWatch {
         if is_logged {
             self.next_logged = next_logged(round, view.agents.len());
         }
-        let event = Event::View { view, elapsed, is_logged };
-        // What goes to the log waits for room, as rows of the metrics wait for the disk; what is only looked at is left out.
+        let event = WatchEvent::View { view, elapsed, is_logged };
+        // A view for the log waits for room in the channel; a view for the audience alone is dropped instead.
         if is_logged {
             let _ = self.sender.send(event);
         } else {
@@ -220,8 +214,8 @@ impl RunWatch {
     ///
     /// # Errors
     /// When the log could not be written.
-    pub fn end(mut self, last: Message) -> Result<(), Error> {
-        let _ = self.sender.send(Event::End(last));
+    pub fn end(mut self, last: RunMessage) -> Result<(), Error> {
+        let _ = self.sender.send(WatchEvent::End(last));
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             // The thread reads no input and so has no reason to panic; a log that is not complete keeps its name.
@@ -247,7 +241,7 @@ impl RunWatch {
             frames.bytes.extend_from_slice(frame);
             frames.ends.push((sender as u32, frames.bytes.len()));
         }
-        let _ = self.sender.send(Event::Frames(frames));
+        let _ = self.sender.send(WatchEvent::Frames(frames));
     }
 }
 
@@ -258,14 +252,14 @@ impl TrialObserver for RunWatch {
         }
         if end.is_recorded {
             let frames = message::frames(end.swarm);
-            let _ = self.sender.send(Event::Row(*end.metrics, end.error, frames, self.elapsed()));
+            let _ = self.sender.send(WatchEvent::Row(*end.metrics, end.error, frames, self.elapsed()));
         }
         self.view(end.swarm.round(), end.is_recorded, |request, view| end.swarm.view(request, view));
     }
 
     fn warn(&mut self, warnings: &[BoardWarning]) {
         for BoardWarning { agent, text } in warnings {
-            let _ = self.sender.send(Event::Line {
+            let _ = self.sender.send(WatchEvent::Line {
                 level: LogLevel::Warning,
                 name: format!("agent {agent}"),
                 text: text.clone(),
@@ -285,7 +279,7 @@ fn next_logged(round: u64, agents: usize) -> u64 {
     round + step.max(1)
 }
 
-/// The same for scenes, which repeat what views say in many more bytes.
+/// The next logged round of scenes, which repeat the content of views in many more bytes.
 fn next_scene(round: u64, agents: usize) -> u64 {
     round + (round / 50).max(agents as u64 / 16).max(1)
 }
@@ -306,10 +300,10 @@ struct Publisher {
 impl Publisher {
     const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-    fn run(mut self, events: &Receiver<Event>) -> Result<(), Error> {
+    fn run(mut self, events: &Receiver<WatchEvent>) -> Result<(), Error> {
         loop {
             match events.recv_timeout(Self::LOOK_EVERY) {
-                Ok(Event::Frames(frames)) => {
+                Ok(WatchEvent::Frames(frames)) => {
                     let mut start = 0;
                     for (sender, end) in frames.ends {
                         self.log.push_frame(sender, frames.round, &frames.bytes[start..end], frames.elapsed);
@@ -317,10 +311,10 @@ impl Publisher {
                     }
                     self.log.flush_if_due();
                 }
-                Ok(Event::Row(metrics, error, frames, elapsed)) => {
+                Ok(WatchEvent::Row(metrics, error, frames, elapsed)) => {
                     self.tell(message::metrics(&metrics, error, frames, elapsed), true);
                 }
-                Ok(Event::View { view, elapsed, is_logged }) => {
+                Ok(WatchEvent::View { view, elapsed, is_logged }) => {
                     let started = Instant::now();
                     self.tell_changes(&view, elapsed);
                     self.tell_scene(&view, elapsed, is_logged);
@@ -329,15 +323,15 @@ impl Publisher {
                     let taken = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
                     self.handed_on_ns.store(taken, Ordering::Relaxed);
                 }
-                Ok(Event::Line { level, name, text, round, elapsed }) => {
+                Ok(WatchEvent::Line { level, name, text, round, elapsed }) => {
                     self.tell(message::log(level, &name, &text, round, elapsed, self.began), true);
                 }
-                Ok(Event::Message(message, done)) => {
+                Ok(WatchEvent::Message(message, done)) => {
                     self.tell(message, true);
                     self.log.flush();
                     let _ = done.send(());
                 }
-                Ok(Event::End(message)) => {
+                Ok(WatchEvent::End(message)) => {
                     self.tell(message, true);
                     return self.log.finish();
                 }
@@ -348,14 +342,14 @@ impl Publisher {
         }
     }
 
-    fn tell(&mut self, message: Message, is_logged: bool) {
+    fn tell(&mut self, message: RunMessage, is_logged: bool) {
         if is_logged {
             self.log.push(&message);
         }
         self.audience.publish(message);
     }
 
-    /// Tells of a view as a picture, where the log gets one or somebody wants it.
+    /// Publishes a view as a scene, where the log is due for one or the audience wants one.
     fn tell_scene(&mut self, view: &SwarmView, elapsed: Duration, is_logged: bool) {
         let is_logged = is_logged && view.round >= self.next_scene;
         if is_logged {

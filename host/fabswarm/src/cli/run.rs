@@ -23,7 +23,7 @@ use fabswarm_sim::scenario::{self, Flag, Scenario};
 use fabswarm_sim::swarm::Turns;
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::TrialOutcome;
-use fabswarm_view::{KeptOutcome, KeptRun};
+use fabswarm_view::{RecordedTrial, TrialArtifacts};
 
 #[cfg(all(feature = "boards", not(feature = "mesh")))]
 use fabswarm_attach::build;
@@ -118,10 +118,10 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     let page = LivePage::start(matches)?;
     let scenario_toml = resolved.to_repeatable_toml();
     let folder = folder(scenario)?;
-    let kept = KeptRun::start(scenario, &scenario_toml, folder, page.audience())?;
+    let kept = RecordedTrial::start(scenario, &scenario_toml, folder, page.audience())?;
     interrupt::on_ctrl_c(&interrupted)?;
     let kept = kept.run(swarm.as_mut(), &mut RunProgress::on_stderr(scenario), &interrupted);
-    let KeptOutcome { outcome, folder, curve } = match kept {
+    let TrialArtifacts { outcome, folder, curve } = match kept {
         Ok(kept) => kept,
         // The run itself is over, so this is not bad input.
         Err(error) => {

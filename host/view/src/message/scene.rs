@@ -3,7 +3,7 @@
 //! Field names and the number of a line list are those of Foxglove's public documentation of `SceneUpdate`
 //! (<https://docs.foxglove.dev/docs/sdk/schemas/scene-update>). Its crate would add 20 crates to every build, and writes Protobuf.
 
-use super::{Message, Timestamp, Topic};
+use super::{RunMessage, Timestamp, Topic};
 use fabswarm_sim::swarm::{AgentCondition, LinkView, SwarmView};
 use serde::Serialize;
 use std::f64::consts::TAU;
@@ -39,7 +39,7 @@ struct SceneEntity {
 #[derive(Serialize)]
 struct SpherePrimitive {
     pose: Pose,
-    size: Point,
+    size: ScenePoint,
     color: Colour,
 }
 
@@ -50,14 +50,14 @@ struct LinePrimitive {
     pose: Pose,
     thickness: f64,
     scale_invariant: bool,
-    points: Vec<Point>,
+    points: Vec<ScenePoint>,
     color: Colour,
     colors: Vec<Colour>,
     indices: [(); 0],
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
-struct Point {
+struct ScenePoint {
     x: f64,
     y: f64,
     z: f64,
@@ -73,7 +73,7 @@ struct Colour {
 
 #[derive(Serialize)]
 struct Pose {
-    position: Point,
+    position: ScenePoint,
     orientation: Quaternion,
 }
 
@@ -86,7 +86,7 @@ struct Quaternion {
 }
 
 impl Pose {
-    const fn at(position: Point) -> Self {
+    const fn at(position: ScenePoint) -> Self {
         Self { position, orientation: Quaternion { x: 0.0, y: 0.0, z: 0.0, w: 1.0 } }
     }
 }
@@ -96,13 +96,12 @@ const LINE_LIST: u8 = 2;
 
 /// Agents where they fly, or on a circle; links over which something arrived in the last slot, from green to red by what they lost
 /// so far. `began` is when the run began, since 1970.
-#[must_use]
-pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> Message {
+pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> RunMessage {
     let places = places(view);
     let diameter = diameter(&places);
     let spheres = view.agents.iter().zip(&places).map(|(agent, &place)| SpherePrimitive {
         pose: Pose::at(place),
-        size: Point { x: diameter, y: diameter, z: diameter },
+        size: ScenePoint { x: diameter, y: diameter, z: diameter },
         color: colour_of_agent(agent.condition),
     });
     let (mut points, mut colors) = (Vec::new(), Vec::new());
@@ -128,7 +127,7 @@ pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> Message {
         cylinders: [],
         lines: [LinePrimitive {
             r#type: LINE_LIST,
-            pose: Pose::at(Point::default()),
+            pose: Pose::at(ScenePoint::default()),
             thickness: 1.0,
             scale_invariant: true,
             points,
@@ -143,35 +142,37 @@ pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> Message {
     let update =
         SceneUpdate { round: view.round, seconds: elapsed.as_secs_f64(), deletions: [], entities: [entity] };
     let json = serde_json::to_string(&update).expect("plain numbers and strings serialise");
-    Message { topic: Topic::Scene, round: view.round, elapsed, json }
+    RunMessage { topic: Topic::Scene, round: view.round, elapsed, json }
 }
 
-/// Where agents are, in m.
-fn places(view: &SwarmView) -> Vec<Point> {
+/// Positions of agents, in m.
+fn places(view: &SwarmView) -> Vec<ScenePoint> {
     let count = view.agents.len() as f64;
     // Neighbours are 4 m apart.
     let radius = 4.0 * count / TAU;
     let on_circle = |agent: usize| {
         let angle = TAU * agent as f64 / count;
-        Point { x: rounded(radius * angle.cos()), y: rounded(radius * angle.sin()), z: 0.0 }
+        ScenePoint { x: rounded(radius * angle.cos()), y: rounded(radius * angle.sin()), z: 0.0 }
     };
     let agents = view.agents.iter().enumerate();
     agents
         .map(|(number, agent)| match agent.position {
-            Some([x, y, z]) => Point { x: rounded(x.into()), y: rounded(y.into()), z: rounded(z.into()) },
+            Some([x, y, z]) => {
+                ScenePoint { x: rounded(x.into()), y: rounded(y.into()), z: rounded(z.into()) }
+            }
             None => on_circle(number),
         })
         .collect()
 }
 
-/// To a centimetre: all that anybody sees.
+/// Rounds to a centimetre.
 fn rounded(metres: f64) -> f64 {
     (100.0 * metres).round() / 100.0
 }
 
-/// A size that can be seen beside the whole swarm.
-fn diameter(places: &[Point]) -> f64 {
-    let extent = |coordinate: fn(&Point) -> f64| {
+/// Diameter of a sphere that is visible beside the whole swarm.
+fn diameter(places: &[ScenePoint]) -> f64 {
+    let extent = |coordinate: fn(&ScenePoint) -> f64| {
         let (low, high) = places
             .iter()
             .map(coordinate)
@@ -228,7 +229,7 @@ mod tests {
     fn agents_that_are_nowhere_stand_on_a_circle() {
         let view = SwarmView { agents: vec![AgentView::default(); 10], ..SwarmView::default() };
         let places = places(&view);
-        let distance = |place: &Point| (place.x.powi(2) + place.y.powi(2)).sqrt();
+        let distance = |place: &ScenePoint| (place.x.powi(2) + place.y.powi(2)).sqrt();
         assert!(places.iter().all(|place| (distance(place) - 6.37).abs() < 0.01));
         assert!(
             places.windows(2).all(|pair| (pair[0].x - pair[1].x).abs() + (pair[0].y - pair[1].y).abs() > 1.0)

@@ -1,14 +1,13 @@
 //! Messages about a training run.
 
-use super::{Message, Topic, describe_faults, first};
+use super::{RunMessage, Topic, describe_faults, first};
 use fabswarm_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// The first message of a training run on `device`, whose agents have `parameters` parameters each.
-#[must_use]
-pub fn run(scenario: &Scenario, scenario_toml: &str, device: &str, parameters: usize) -> Message {
+pub fn run(scenario: &Scenario, scenario_toml: &str, device: &str, parameters: usize) -> RunMessage {
     let training = &scenario.training;
     let problem = format!("{} on {}", training.model, training.data);
     let mut text = format!(
@@ -29,13 +28,12 @@ pub fn run(scenario: &Scenario, scenario_toml: &str, device: &str, parameters: u
 
 /// An evaluation: `values` by name, and samples by their weight, those with right and those with wrong labels, where they have
 /// weights.
-#[must_use]
 pub fn evaluation(
     round: u64,
     elapsed: Duration,
     values: impl Iterator<Item = (&'static str, Option<f64>)>,
     weights: Option<[&[u32]; 2]>,
-) -> Message {
+) -> RunMessage {
     let mut body = Map::from_iter([("type".to_owned(), json!("evaluation"))]);
     // JSON has no NaN and no infinity.
     body.extend(
@@ -44,14 +42,13 @@ pub fn evaluation(
     body.insert("round".to_owned(), json!(round));
     let bars = |[right, wrong]: [&[u32]; 2]| json!({"right": right, "wrong": wrong});
     body.insert("weights".to_owned(), weights.map_or(Value::Null, bars));
-    Message { topic: Topic::Evaluation, round, elapsed, json: Value::Object(body).to_string() }
+    RunMessage { topic: Topic::Evaluation, round, elapsed, json: Value::Object(body).to_string() }
 }
 
 /// The last message of a training run, with the text of its `summary.json`.
-#[must_use]
-pub fn end(summary: &str, round: u64, elapsed: Duration) -> Message {
+pub fn end(summary: &str, round: u64, elapsed: Duration) -> RunMessage {
     let summary = serde_json::from_str(summary).unwrap_or(Value::Null);
-    Message {
+    RunMessage {
         topic: Topic::End,
         round,
         elapsed,

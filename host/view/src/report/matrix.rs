@@ -1,9 +1,9 @@
-//! Which link lost how much: a square per directed link.
+//! The loss of each link as a matrix: a square per directed link.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Larger swarms have no place for a square per link.
+/// Squares of larger swarms would be too small.
 const MOST_AGENTS: usize = 64;
 
 /// The matrix of the links of a view, or why there is none.
@@ -41,7 +41,7 @@ pub(super) fn of_view(view: &Value) -> String {
         }
         let (x, y) = (MARGIN + sender * CELL, MARGIN + receiver * CELL);
         let loss = loss.clamp(0, 100);
-        // From teal over yellow to red, readable for who cannot tell red from green by its lightness.
+        // From teal over yellow to red; the lightness alone tells colour-blind readers the loss.
         let hue = 170 - 170 * loss / 100;
         let light = 72 - 30 * loss / 100;
         let _ = writeln!(

@@ -1,8 +1,8 @@
-//! Numbers as a report shows them.
+//! Formats numbers for a report.
 
 use serde_json::Value;
 
-/// A value as people read it: few digits, and groups of three.
+/// Formats a value with few digits and groups of three.
 pub(super) fn number(value: &Value) -> String {
     if let Some(whole) = value.as_u64() {
         let digits = whole.to_string();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::message::{self, LogLevel, Message, SwarmEncoder};
+use crate::message::{self, LogLevel, RunMessage, SwarmEncoder};
 use crate::recorded_run::RecordedRun;
 use fabswarm_sim::scenario::Scenario;
 use fabswarm_sim::swarm::{AgentView, LinkView, SwarmView};
@@ -16,7 +16,7 @@ fn run(name: &str, agents: usize) -> RunFiles {
     let view =
         SwarmView { round: 9, agents: vec![AgentView::default(); 2], links: vec![link], links_left_out: 0 };
     let line = message::log(LogLevel::Warning, HOSTILE, HOSTILE, 3, Duration::ZERO, Duration::ZERO);
-    let view: Message = SwarmEncoder::default().encode(&view, Duration::ZERO);
+    let view: RunMessage = SwarmEncoder::default().encode(&view, Duration::ZERO);
     let messages = vec![message::run(&scenario, HOSTILE), line, view];
     RunFiles {
         path: PathBuf::from(name),
