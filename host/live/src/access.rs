@@ -1,8 +1,8 @@
-//! Who may look.
+//! Access control of the servers.
 
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 
-/// The rule of one server.
+/// Access rule of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     /// Asked for on every address that is not loopback.
@@ -10,12 +10,12 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Anybody on this machine.
+    /// Admits any process of this machine.
     pub(crate) const fn on_this_machine() -> Self {
         Self { token: None }
     }
 
-    /// Whoever knows a token, which is drawn.
+    /// Admits requests with a token, which is drawn at random.
     pub(crate) fn by_token() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
@@ -66,7 +66,7 @@ impl Access {
     }
 }
 
-/// Whether a `Host` header names this machine, by any port.
+/// Returns whether a `Host` header names this machine, by any port.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_this_machine_lead_here() {
+    fn hosts_other_than_loopback_are_forbidden() {
         let access = Access::on_this_machine();
         let check = |host: &str| access.check(&headers(&[("host", host)]), &Uri::from_static("/socket"));
         for host in ["localhost:8420", "127.0.0.1:8420", "[::1]:8420", "localhost"] {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn other_origins_get_nothing() {
+    fn other_origins_are_forbidden() {
         let access = Access::on_this_machine();
         let check = |origin: &str| {
             let headers = headers(&[("host", "localhost:8420"), ("origin", origin)]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_token_there_is_no_data() {
+    fn request_without_token_is_unauthorized() {
         let access = Access::by_token().unwrap();
         let token = access.token().unwrap().to_owned();
         assert_eq!(token.len(), 32);

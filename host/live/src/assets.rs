@@ -23,7 +23,7 @@ const ASSETS: [Asset; 12] = [
     ("/timeline.js", SCRIPT, include_str!("page/timeline.js")),
 ];
 
-/// The page runs its own scripts and nothing else, and nobody frames it.
+/// The page runs only its own scripts and cannot be framed.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_asks_for_nothing_that_is_not_inside() {
+    fn page_loads_only_bundled_assets() {
         for (path, _, content) in ASSETS {
             assert!(!content.contains("https://") && !content.contains("http://"), "{path}");
             for import in content.split("from \"./").skip(1) {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn no_script_of_ours_makes_markup_from_text() {
+    fn scripts_never_make_markup_from_text() {
         for (path, _, content) in ASSETS {
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
                 assert!(!content.contains(way), "{path} uses {way}");

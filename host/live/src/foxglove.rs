@@ -3,7 +3,7 @@
 //! Foxglove is an extra for those who have it; the page needs nothing of it.
 
 use crate::access::Access;
-use crate::server;
+use crate::server::{self, Server};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::swarm::ViewRequest;
-use fabswarm_view::message::{Message, Topic};
+use fabswarm_view::message::{RunMessage, Topic};
 use fabswarm_view::{Audience, schema};
 use serde::Deserialize;
 use serde_json::json;
@@ -25,74 +25,55 @@ use tokio::sync::broadcast::{self, error::RecvError};
 /// Names of the protocol, the newest first.
 const PROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
 
-/// Where Foxglove's own pages come from: its site, and its desktop program.
+/// Origins of Foxglove's pages: its site, and its desktop program.
 const ORIGINS: [&str; 2] = ["https://app.foxglove.dev", "file://"];
 
 /// A client sends nothing longer.
-const LONGEST_WISH: usize = 1 << 16;
+const LONGEST_COMMAND: usize = 1 << 16;
 
 /// Most subscriptions of a client: many times the number of channels.
 const MOST_SUBSCRIPTIONS: usize = 256;
 
-/// Serves the messages of one run to Foxglove, until the process ends.
-#[derive(Debug)]
-pub struct FoxgloveServer {
-    feed: Arc<Feed>,
-    url: String,
-}
-
-impl FoxgloveServer {
-    /// Starts to serve at `address`, with the rules of [`crate::Server::start`].
+impl Server {
+    /// Starts to serve Foxglove at `address`, with the rules of [`Server::start`].
     ///
     /// # Errors
     /// When `address` is none, or cannot be listened on.
-    pub fn start(address: &str) -> Result<Self, Diagnostic> {
+    pub fn start_foxglove(address: &str) -> Result<Self, Diagnostic> {
         let (listener, access) = server::listen(address)?;
         let address = listener.local_addr().map_err(server::start_error)?;
         let secret = access.token().map(|token| format!("/?token={token}")).unwrap_or_default();
         let feed = Arc::new(Feed::new());
-        let site = Site { feed: Arc::clone(&feed), access };
+        let site = FoxgloveSite { feed: Arc::clone(&feed), access };
         let router = Router::new().route("/", get(open)).with_state(site);
         server::serve(listener, router, "foxglove").map_err(server::start_error)?;
-        Ok(Self { feed, url: format!("ws://{address}{secret}") })
-    }
-
-    /// What to open in Foxglove.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Takes messages for Foxglove.
-    #[must_use]
-    pub fn audience(&self) -> Arc<dyn Audience> {
-        Arc::clone(&self.feed) as Arc<dyn Audience>
+        Ok(Self { audience: feed, url: format!("ws://{address}{secret}") })
     }
 }
 
-/// What every request needs.
+/// State of every request handler.
 #[derive(Clone, Debug)]
-struct Site {
+struct FoxgloveSite {
     feed: Arc<Feed>,
     access: Access,
 }
 
-/// Where the run's thread leaves messages and clients take them.
+/// The newest messages, between the run's thread and the clients.
 #[derive(Debug)]
 struct Feed {
     newest: Mutex<NewestSamples>,
-    sender: broadcast::Sender<Arc<Sample>>,
+    sender: broadcast::Sender<Arc<TopicSample>>,
 }
 
-/// The newest message of each topic, for who comes later.
+/// The newest message of each topic, for late subscribers.
 #[derive(Debug, Default)]
 struct NewestSamples {
-    by_topic: BTreeMap<Topic, Arc<Sample>>,
+    by_topic: BTreeMap<Topic, Arc<TopicSample>>,
     count: u64,
 }
 
 #[derive(Debug)]
-struct Sample {
+struct TopicSample {
     /// Its place among all messages.
     number: u64,
     topic: Topic,
@@ -102,7 +83,7 @@ struct Sample {
 }
 
 impl Feed {
-    /// Messages that a slow client may lag behind; it misses those before.
+    /// Messages that a slow client may lag behind before it misses some.
     const WAITING: usize = 256;
 
     fn new() -> Self {
@@ -124,21 +105,21 @@ impl Audience for Feed {
         self.sender.receiver_count() > 0
     }
 
-    fn publish(&self, message: Message) {
+    fn publish(&self, message: RunMessage) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let mut newest = self.newest();
         newest.count += 1;
         let sample =
-            Arc::new(Sample { number: newest.count, topic: message.topic, time_ns, json: message.json });
+            Arc::new(TopicSample { number: newest.count, topic: message.topic, time_ns, json: message.json });
         newest.by_topic.insert(sample.topic, Arc::clone(&sample));
-        // Nobody may be there.
+        // There may be no client.
         let _ = self.sender.send(sample);
     }
 }
 
 async fn open(
-    State(site): State<Site>,
+    State(site): State<FoxgloveSite>,
     permit: server::Permit,
     mut headers: HeaderMap,
     uri: Uri,
@@ -155,9 +136,9 @@ async fn open(
         let text = format!("connect with Foxglove: it speaks {}\n", PROTOCOLS.join(" or "));
         return (StatusCode::BAD_REQUEST, text).into_response();
     }
-    let upgrade = upgrade.max_message_size(LONGEST_WISH).max_frame_size(LONGEST_WISH);
+    let upgrade = upgrade.max_message_size(LONGEST_COMMAND).max_frame_size(LONGEST_COMMAND);
     upgrade.on_upgrade(move |socket| async move {
-        // A client that has gone is not worth a word.
+        // The client may have gone, which is no error.
         let _ = converse(socket, &site.feed).await;
         drop(permit);
     })
@@ -174,7 +155,7 @@ async fn converse(mut socket: WebSocket, feed: &Feed) -> Result<(), axum::Error>
         tokio::select! {
             received = socket.recv() => match received {
                 Some(Ok(Packet::Text(text))) => {
-                    for (id, topic) in subscriptions.take_wish(&text) {
+                    for (id, topic) in subscriptions.take_command(&text) {
                         let newest = feed.newest().by_topic.get(&topic).cloned();
                         if let Some(sample) = newest.filter(|sample| subscriptions.is_new(id, sample)) {
                             socket.send(packet(id, &sample)).await?;
@@ -200,7 +181,7 @@ async fn converse(mut socket: WebSocket, feed: &Feed) -> Result<(), axum::Error>
     }
 }
 
-/// What a client subscribed to, by the numbers that it chose.
+/// The subscriptions of a client, by the ids that it chose.
 #[derive(Debug, Default)]
 struct Subscriptions(BTreeMap<u32, Subscription>);
 
@@ -212,11 +193,11 @@ struct Subscription {
 }
 
 impl Subscriptions {
-    /// Takes a wish of the client and returns what it newly subscribed to. What is none of the protocol is ignored.
-    fn take_wish(&mut self, text: &str) -> Vec<(u32, Topic)> {
+    /// Takes a command of the client and returns what it newly subscribed to. What is none of the protocol is ignored.
+    fn take_command(&mut self, text: &str) -> Vec<(u32, Topic)> {
         #[derive(Deserialize)]
         #[serde(tag = "op", rename_all = "camelCase", rename_all_fields = "camelCase")]
-        enum Wish {
+        enum FoxgloveCommand {
             Subscribe { subscriptions: Vec<WantedChannel> },
             Unsubscribe { subscription_ids: Vec<u32> },
         }
@@ -228,7 +209,7 @@ impl Subscriptions {
         }
         let mut added = Vec::new();
         match serde_json::from_str(text) {
-            Ok(Wish::Subscribe { subscriptions }) => {
+            Ok(FoxgloveCommand::Subscribe { subscriptions }) => {
                 for WantedChannel { id, channel_id } in subscriptions {
                     let Some(&topic) = Topic::ALL.get(channel_id) else { continue };
                     if self.0.len() < MOST_SUBSCRIPTIONS && !self.0.contains_key(&id) {
@@ -237,7 +218,7 @@ impl Subscriptions {
                     }
                 }
             }
-            Ok(Wish::Unsubscribe { subscription_ids }) => {
+            Ok(FoxgloveCommand::Unsubscribe { subscription_ids }) => {
                 for id in subscription_ids {
                     self.0.remove(&id);
                 }
@@ -247,14 +228,13 @@ impl Subscriptions {
         added
     }
 
-    /// The subscriptions to a topic.
     fn to(&self, topic: Topic) -> Vec<u32> {
         self.0.iter().filter(|(_, own)| own.topic == topic).map(|(id, _)| *id).collect()
     }
 
-    /// Whether a message is later than what was sent for a subscription, and notes that it is sent now. Who comes later gets the
+    /// Marks a message as sent for a subscription, and returns whether it is newer than the last one. A late subscriber gets the
     /// newest message at once, and those before it may still be waiting.
-    fn is_new(&mut self, id: u32, sample: &Sample) -> bool {
+    fn is_new(&mut self, id: u32, sample: &TopicSample) -> bool {
         let Some(own) = self.0.get_mut(&id) else { return false };
         let is_new = sample.number > own.sent;
         own.sent = own.sent.max(sample.number);
@@ -284,7 +264,7 @@ fn advertisement() -> String {
 }
 
 /// A message as the protocol has it: a one, the subscription, the time, and the message itself.
-fn packet(subscription: u32, sample: &Sample) -> Packet {
+fn packet(subscription: u32, sample: &TopicSample) -> Packet {
     let mut bytes = Vec::with_capacity(13 + sample.json.len());
     bytes.push(1);
     bytes.extend_from_slice(&subscription.to_le_bytes());
@@ -298,12 +278,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_that_are_none_change_nothing() {
+    fn invalid_commands_change_nothing() {
         let mut subscriptions = Subscriptions::default();
         let subscribe =
             r#"{"op":"subscribe","subscriptions":[{"id":7,"channelId":1},{"id":8,"channelId":99}]}"#;
-        assert_eq!(subscriptions.take_wish(subscribe), [(7, Topic::Swarm)]);
-        assert!(subscriptions.take_wish(subscribe).is_empty(), "once is enough");
+        assert_eq!(subscriptions.take_command(subscribe), [(7, Topic::Swarm)]);
+        assert!(subscriptions.take_command(subscribe).is_empty(), "once is enough");
         for nonsense in [
             "",
             "[]",
@@ -311,13 +291,13 @@ mod tests {
             r#"{"op":"advertise","channels":[]}"#,
             r#"{"op":"subscribe","subscriptions":[{"id":-1,"channelId":0}]}"#,
         ] {
-            assert!(subscriptions.take_wish(nonsense).is_empty(), "{nonsense}");
+            assert!(subscriptions.take_command(nonsense).is_empty(), "{nonsense}");
         }
         assert_eq!(subscriptions.to(Topic::Swarm), [7]);
-        subscriptions.take_wish(r#"{"op":"unsubscribe","subscriptionIds":[7, 9]}"#);
+        subscriptions.take_command(r#"{"op":"unsubscribe","subscriptionIds":[7, 9]}"#);
         assert!(subscriptions.to(Topic::Swarm).is_empty());
         for id in 0..2 * MOST_SUBSCRIPTIONS {
-            subscriptions.take_wish(
+            subscriptions.take_command(
                 &json!({"op": "subscribe", "subscriptions": [{"id": id, "channelId": 0}]}).to_string(),
             );
         }
@@ -325,17 +305,18 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_a_message_after_a_newer_one() {
+    fn older_message_is_not_sent_after_newer() {
         let mut subscriptions = Subscriptions::default();
-        subscriptions.take_wish(r#"{"op":"subscribe","subscriptions":[{"id":7,"channelId":1}]}"#);
+        subscriptions.take_command(r#"{"op":"subscribe","subscriptions":[{"id":7,"channelId":1}]}"#);
         let mut is_new = |number| {
-            subscriptions.is_new(7, &Sample { number, topic: Topic::Swarm, time_ns: 0, json: String::new() })
+            subscriptions
+                .is_new(7, &TopicSample { number, topic: Topic::Swarm, time_ns: 0, json: String::new() })
         };
         assert_eq!([5, 3, 4, 5, 6].map(&mut is_new), [true, false, false, false, true]);
     }
 
     #[test]
-    fn views_are_taken_while_a_client_is_there() {
+    fn views_are_requested_while_a_client_is_subscribed() {
         let feed = Feed::new();
         assert!(feed.request().is_none() && !feed.wants_scenes());
         let client = feed.sender.subscribe();

@@ -1,4 +1,4 @@
-//! What was published so far, in bounded memory.
+//! The published messages in bounded memory.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl ThinnedList {
         self.entries.last()
     }
 
-    /// What `place` has not read yet, as the members of a JSON array, and whether it begins anew. `place` is moved to the end.
+    /// Returns the unread entries as the members of a JSON array, and whether they begin anew. Moves `place` to the end.
     pub(crate) fn unread(&self, place: &mut ReadingPlace) -> Option<(bool, String)> {
         let is_reset = !place.has_begun || place.generation != self.generation;
         let first = if is_reset { 0 } else { place.index };
@@ -58,7 +58,7 @@ impl ThinnedList {
     }
 }
 
-/// How far somebody has read.
+/// Position of a reader in a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadingPlace {
     has_begun: bool,

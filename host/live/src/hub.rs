@@ -1,26 +1,26 @@
-//! Where the run's thread leaves messages and browsers take them.
+//! The messages of a run, between the run's thread and the browsers.
 
 use crate::history::{ReadingPlace, ThinnedList};
 use fabswarm_sim::swarm::ViewRequest;
 use fabswarm_view::Audience;
-use fabswarm_view::message::{Message, Topic};
+use fabswarm_view::message::{RunMessage, Topic};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// What a page does when it opens.
+/// What a page shows when it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Play {
+pub enum StartMode {
     /// Shows the newest view.
     Follow,
     /// Plays from the beginning.
-    FromTheStart,
+    FromStart,
 }
 
 /// The messages of a run, for any number of browsers.
 #[derive(Debug)]
 pub struct Hub {
-    play: Play,
+    mode: StartMode,
     state: Mutex<HubState>,
     /// Counts changes, so that browsers wake up.
     changes: watch::Sender<u64>,
@@ -46,8 +46,7 @@ impl Hub {
     const MOST_LINE_BYTES: usize = 4 << 20;
 
     /// A hub without messages.
-    #[must_use]
-    pub fn new(play: Play) -> Self {
+    pub fn new(mode: StartMode) -> Self {
         let state = HubState {
             run: None,
             end: None,
@@ -57,7 +56,7 @@ impl Hub {
             chosen: BTreeMap::new(),
             next_browser: 0,
         };
-        Self { play, state: Mutex::new(state), changes: watch::Sender::new(0) }
+        Self { mode, state: Mutex::new(state), changes: watch::Sender::new(0) }
     }
 
     fn state(&self) -> MutexGuard<'_, HubState> {
@@ -70,7 +69,6 @@ impl Hub {
         self.state().rows.last().cloned()
     }
 
-    /// A browser comes.
     pub(crate) fn join(self: &Arc<Self>) -> Browser {
         let mut state = self.state();
         let number = state.next_browser;
@@ -86,9 +84,9 @@ impl Hub {
             rows: ReadingPlace::default(),
             lines: ReadingPlace::default(),
             shown: None,
-            wanted: match self.play {
-                Play::Follow => WantedView::Newest,
-                Play::FromTheStart => WantedView::Index(0),
+            wanted: match self.mode {
+                StartMode::Follow => WantedView::Newest,
+                StartMode::FromStart => WantedView::Index(0),
             },
             is_answer_due: true,
         }
@@ -105,7 +103,7 @@ impl Audience for Hub {
         Some(ViewRequest { agents: state.chosen.values().flatten().copied().collect() })
     }
 
-    fn publish(&self, message: Message) {
+    fn publish(&self, message: RunMessage) {
         let json: Arc<str> = message.json.into();
         let mut state = self.state();
         match message.topic {
@@ -141,7 +139,7 @@ pub(crate) struct Browser {
     /// The view it got last.
     shown: Option<Arc<str>>,
     wanted: WantedView,
-    /// Whether it asked for something, which it gets even if nothing has changed.
+    /// Whether a command of the page waits for its reply.
     is_answer_due: bool,
 }
 
@@ -156,48 +154,48 @@ impl Browser {
         }
     }
 
-    /// Takes a wish of the page: `{"agent": 3}`, `{"index": 17}` or `{"follow": true}`. Others are ignored.
-    pub(crate) fn take_wish(&mut self, text: &str) {
+    /// Takes a command of the page: `{"agent": 3}`, `{"index": 17}` or `{"follow": true}`. Others are ignored.
+    pub(crate) fn take_command(&mut self, text: &str) {
         #[derive(serde::Deserialize)]
-        struct Wish {
+        struct PageCommand {
             agent: Option<i64>,
             index: Option<usize>,
             follow: Option<bool>,
         }
-        let Ok(wish) = serde_json::from_str::<Wish>(text) else { return };
-        if let Some(agent) = wish.agent {
+        let Ok(command) = serde_json::from_str::<PageCommand>(text) else { return };
+        if let Some(agent) = command.agent {
             self.hub.state().chosen.insert(self.number, usize::try_from(agent).ok());
         }
-        if let Some(index) = wish.index {
+        if let Some(index) = command.index {
             self.wanted = WantedView::Index(index);
         }
-        if wish.follow == Some(true) {
+        if command.follow == Some(true) {
             self.wanted = WantedView::Newest;
         }
         self.is_answer_due = true;
     }
 
     /// Everything that this browser has not got yet; of views only the one it looks at.
-    pub(crate) fn take_news(&mut self) -> Vec<Arc<str>> {
+    pub(crate) fn drain_updates(&mut self) -> Vec<Arc<str>> {
         self.changes.mark_unchanged();
         self.is_answer_due = false;
         let state = self.hub.state();
-        let mut news: Vec<Arc<str>> = Vec::new();
+        let mut updates: Vec<Arc<str>> = Vec::new();
         if let Some(run) = state.run.as_ref().filter(|_| !self.has_run) {
             self.has_run = true;
-            news.push(Arc::clone(run));
-            let is_playing = self.hub.play == Play::FromTheStart;
-            news.push(format!(r#"{{"type":"mode","plays":{is_playing}}}"#).into());
+            updates.push(Arc::clone(run));
+            let is_playing = self.hub.mode == StartMode::FromStart;
+            updates.push(format!(r#"{{"type":"mode","plays":{is_playing}}}"#).into());
         }
         if !self.has_run {
-            return news;
+            return updates;
         }
         for (place, list, kind) in
             [(&mut self.rows, &state.rows, "rows"), (&mut self.lines, &state.lines, "lines")]
         {
             if let Some((is_reset, entries)) = list.unread(place) {
                 let text = format!(r#"{{"type":"{kind}","is_reset":{is_reset},"entries":[{entries}]}}"#);
-                news.push(text.into());
+                updates.push(text.into());
             }
         }
         let last = state.views.len().saturating_sub(1);
@@ -208,20 +206,20 @@ impl Browser {
         if let Some(view) = state.views.get(index) {
             let follows = self.wanted == WantedView::Newest;
             let count = state.views.len();
-            news.push(
+            updates.push(
                 format!(r#"{{"type":"timeline","count":{count},"index":{index},"follows":{follows}}}"#)
                     .into(),
             );
             if self.shown.as_ref().is_none_or(|shown| !Arc::ptr_eq(shown, view)) {
-                news.push(Arc::clone(view));
+                updates.push(Arc::clone(view));
                 self.shown = Some(Arc::clone(view));
             }
         }
         if let Some(end) = state.end.as_ref().filter(|_| !self.has_end) {
             self.has_end = true;
-            news.push(Arc::clone(end));
+            updates.push(Arc::clone(end));
         }
-        news
+        updates
     }
 }
 
@@ -236,12 +234,12 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn message(topic: Topic, json: &str) -> Message {
-        Message { topic, round: 0, elapsed: Duration::ZERO, json: json.to_owned() }
+    fn message(topic: Topic, json: &str) -> RunMessage {
+        RunMessage { topic, round: 0, elapsed: Duration::ZERO, json: json.to_owned() }
     }
 
     fn hub() -> Arc<Hub> {
-        let hub = Arc::new(Hub::new(Play::Follow));
+        let hub = Arc::new(Hub::new(StartMode::Follow));
         hub.publish(message(Topic::Run, r#"{"type":"run"}"#));
         for round in 0..3 {
             hub.publish(message(Topic::Swarm, &format!(r#"{{"type":"swarm","round":{round}}}"#)));
@@ -253,7 +251,7 @@ mod tests {
     fn a_slow_browser_skips_views_and_misses_no_row() {
         let hub = hub();
         let mut browser = hub.join();
-        let texts = |browser: &mut Browser| browser.take_news().join("\n");
+        let texts = |browser: &mut Browser| browser.drain_updates().join("\n");
         let first = texts(&mut browser);
         assert!(first.contains(r#""round":2"#) && !first.contains(r#""round":1"#), "{first}");
         for round in 3..6 {
@@ -266,33 +264,33 @@ mod tests {
     }
 
     #[test]
-    fn the_past_can_be_asked_for() {
+    fn earlier_view_is_sent_on_request() {
         let hub = hub();
         let mut browser = hub.join();
-        browser.take_news();
-        browser.take_wish(r#"{"index":1}"#);
-        let past = browser.take_news().join("\n");
+        browser.drain_updates();
+        browser.take_command(r#"{"index":1}"#);
+        let past = browser.drain_updates().join("\n");
         assert!(past.contains(r#""round":1}"#) && past.contains(r#""index":1,"follows":false"#), "{past}");
         hub.publish(message(Topic::Swarm, r#"{"round":9}"#));
-        let stays = browser.take_news().join("\n");
+        let stays = browser.drain_updates().join("\n");
         assert!(!stays.contains(r#"{"round":9}"#) && stays.contains(r#""count":4"#), "{stays}");
-        browser.take_wish(r#"{"follow":true}"#);
-        assert!(browser.take_news().join("\n").contains(r#"{"round":9}"#));
+        browser.take_command(r#"{"follow":true}"#);
+        assert!(browser.drain_updates().join("\n").contains(r#"{"round":9}"#));
         for nonsense in ["", "[]", r#"{"index":-1}"#, r#"{"index":1e300}"#, "{\"agent\":\"x\"}"] {
-            browser.take_wish(nonsense);
+            browser.take_command(nonsense);
         }
-        browser.take_wish(r#"{"index":4294967295}"#);
-        assert!(browser.take_news().join("\n").contains(r#""index":3"#));
+        browser.take_command(r#"{"index":4294967295}"#);
+        assert!(browser.drain_updates().join("\n").contains(r#""index":3"#));
     }
 
     #[test]
-    fn views_are_taken_while_somebody_looks() {
+    fn views_are_requested_while_a_browser_is_joined() {
         let hub = hub();
         assert_eq!(hub.request(), None);
         let mut browser = hub.join();
-        browser.take_wish(r#"{"agent":7}"#);
+        browser.take_command(r#"{"agent":7}"#);
         assert_eq!(hub.request(), Some(ViewRequest { agents: vec![7] }));
-        browser.take_wish(r#"{"agent":-1}"#);
+        browser.take_command(r#"{"agent":-1}"#);
         assert_eq!(hub.request(), Some(ViewRequest::default()));
         drop(browser);
         assert_eq!(hub.request(), None);

@@ -4,7 +4,7 @@
 //! needs is inside this crate: it works without a network. A run never waits for a browser: [`Hub`] keeps the newest view and a
 //! thinned history, and a browser that is slow gets fewer of them.
 //!
-//! [`FoxgloveServer`] gives the same messages to Foxglove.
+//! [`Server::start_foxglove`] gives the same messages to Foxglove.
 //!
 //! On a loopback address anybody on this machine may look. On any other a token is asked for, which the printed address holds.
 //! Pages of other origins get nothing in either case.
@@ -18,6 +18,5 @@ mod prometheus;
 mod server;
 mod socket;
 
-pub use foxglove::FoxgloveServer;
-pub use hub::{Hub, Play};
+pub use hub::{Hub, StartMode};
 pub use server::Server;

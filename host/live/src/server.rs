@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::assets;
-use crate::hub::{Hub, Play};
+use crate::hub::{Hub, StartMode};
 use crate::prometheus;
 use crate::socket;
 use axum::extract::ws::WebSocketUpgrade;
@@ -39,33 +39,33 @@ pub(crate) fn start_error(error: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::new(format!("cannot start the server: {error}"), remedy)
 }
 
-/// Serves the page of one run, until the process ends.
+/// Serves the messages of one run, until the process ends.
 #[derive(Debug)]
 pub struct Server {
-    hub: Arc<Hub>,
-    url: String,
+    pub(crate) audience: Arc<dyn Audience>,
+    pub(crate) url: String,
 }
 
-/// What every request needs.
+/// State of every request handler.
 #[derive(Clone, Debug)]
-struct Site {
+struct PageSite {
     hub: Arc<Hub>,
     access: Access,
 }
 
 impl Server {
-    /// Starts to serve at `address`. If its port is taken, and the address is loopback, another one is used.
+    /// Starts to serve the page at `address`. If its port is taken, and the address is loopback, another one is used.
     ///
     /// # Errors
     /// When `address` is none, or cannot be listened on.
-    pub fn start(address: &str, play: Play) -> Result<Self, Diagnostic> {
+    pub fn start(address: &str, mode: StartMode) -> Result<Self, Diagnostic> {
         let (listener, access) = listen(address)?;
         let address = listener.local_addr().map_err(start_error)?;
-        // What is after `#` stays in the browser: no log and no other site gets to see it.
+        // Browsers do not send the part after `#`, so the token appears in no log and at no other site.
         let secret = access.token().map(|token| format!("#{token}")).unwrap_or_default();
         let url = format!("http://{address}/{secret}");
-        let hub = Arc::new(Hub::new(play));
-        let site = Site { hub: Arc::clone(&hub), access };
+        let hub = Arc::new(Hub::new(mode));
+        let site = PageSite { hub: Arc::clone(&hub), access };
         let router = Router::new()
             .route("/socket", get(open_socket))
             .route("/metrics", get(newest_metrics))
@@ -73,19 +73,17 @@ impl Server {
             .layer(middleware::from_fn_with_state(site.clone(), check_host))
             .with_state(site);
         serve(listener, router, "live page").map_err(start_error)?;
-        Ok(Self { hub, url })
+        Ok(Self { audience: hub, url })
     }
 
-    /// Where a browser finds it.
-    #[must_use]
+    /// The address to open in a browser or in Foxglove.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Takes messages for the page.
-    #[must_use]
+    /// Takes the messages of the run.
     pub fn audience(&self) -> Arc<dyn Audience> {
-        Arc::clone(&self.hub) as Arc<dyn Audience>
+        Arc::clone(&self.audience)
     }
 }
 
@@ -111,7 +109,7 @@ pub(crate) fn listen(address: &str) -> Result<(TcpListener, Access), Diagnostic>
     Ok((listener, access))
 }
 
-/// Serves on a thread of its own, until the process ends.
+/// Serves on a new thread, until the process ends.
 pub(crate) fn serve(listener: TcpListener, router: Router, name: &str) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -123,7 +121,7 @@ pub(crate) fn serve(listener: TcpListener, router: Router, name: &str) -> io::Re
     Ok(())
 }
 
-/// Serves every connection in a task of its own, until the process ends.
+/// Serves each connection in a new task, until the process ends.
 async fn accept(listener: tokio::net::TcpListener, router: Router) {
     let connections = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -133,7 +131,7 @@ async fn accept(listener: tokio::net::TcpListener, router: Router) {
             tokio::time::sleep(BACK_OFF).await;
             continue;
         };
-        // Whoever serves a web socket, which outlives its request, keeps it.
+        // The handler of a web socket, which outlives its request, holds the permit too.
         let permit = Arc::new(permit);
         let service = TowerToHyperService::new(router.clone().layer(Extension(Arc::clone(&permit))));
         let mut http = http1::Builder::new();
@@ -147,7 +145,7 @@ async fn accept(listener: tokio::net::TcpListener, router: Router) {
     }
 }
 
-async fn check_host(State(site): State<Site>, request: Request, next: Next) -> Response {
+async fn check_host(State(site): State<PageSite>, request: Request, next: Next) -> Response {
     match site.access.check_host(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(status) => refusal(status),
@@ -167,7 +165,7 @@ async fn asset(uri: Uri) -> Response {
 }
 
 async fn open_socket(
-    State(site): State<Site>,
+    State(site): State<PageSite>,
     permit: Permit,
     headers: HeaderMap,
     uri: Uri,
@@ -176,14 +174,14 @@ async fn open_socket(
     if let Err(status) = site.access.check(&headers, &uri) {
         return refusal(status);
     }
-    let upgrade = upgrade.max_message_size(socket::LONGEST_WISH).max_frame_size(socket::LONGEST_WISH);
+    let upgrade = upgrade.max_message_size(socket::LONGEST_COMMAND).max_frame_size(socket::LONGEST_COMMAND);
     upgrade.on_upgrade(move |socket| async move {
         socket::serve(socket, site.hub).await;
         drop(permit);
     })
 }
 
-async fn newest_metrics(State(site): State<Site>, headers: HeaderMap, uri: Uri) -> Response {
+async fn newest_metrics(State(site): State<PageSite>, headers: HeaderMap, uri: Uri) -> Response {
     if let Err(status) = site.access.check(&headers, &uri) {
         return refusal(status);
     }
@@ -198,12 +196,12 @@ mod tests {
     use std::net::TcpStream;
 
     #[test]
-    fn connections_that_ask_for_nothing_give_way_to_a_browser() {
-        let server = Server::start("127.0.0.1:0", Play::Follow).unwrap();
+    fn idle_connections_are_closed_for_a_browser() {
+        let server = Server::start("127.0.0.1:0", StartMode::Follow).unwrap();
         let address = server.url().trim_start_matches("http://").trim_end_matches('/');
         let mut silent: Vec<TcpStream> =
             (0..3 * CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
-        // Those beyond the limit are closed at once, all others in time.
+        // Connections beyond the limit are closed at once, all others after the timeout.
         for stream in &mut silent {
             stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
             let _ = stream.write_all(b"GET / HT");

@@ -9,7 +9,7 @@ use std::time::Duration;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(33);
 
 /// A page sends nothing longer.
-pub(crate) const LONGEST_WISH: usize = 1024;
+pub(crate) const LONGEST_COMMAND: usize = 1024;
 
 /// Serves a browser until it leaves.
 pub(crate) async fn serve(mut socket: WebSocket, hub: Arc<Hub>) {
@@ -17,12 +17,12 @@ pub(crate) async fn serve(mut socket: WebSocket, hub: Arc<Hub>) {
     loop {
         tokio::select! {
             received = socket.recv() => match received {
-                Some(Ok(Message::Text(text))) => browser.take_wish(&text),
+                Some(Ok(Message::Text(text))) => browser.take_command(&text),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => {}
             },
             () = browser.changed() => {
-                if send_news(&mut socket, &mut browser).await.is_err() {
+                if send_updates(&mut socket, &mut browser).await.is_err() {
                     return;
                 }
                 tokio::time::sleep(SHORTEST_PAUSE).await;
@@ -32,8 +32,8 @@ pub(crate) async fn serve(mut socket: WebSocket, hub: Arc<Hub>) {
 }
 
 /// Sends what is new. A browser that takes its time gets the newest when it is ready again.
-async fn send_news(socket: &mut WebSocket, browser: &mut Browser) -> Result<(), axum::Error> {
-    for text in browser.take_news() {
+async fn send_updates(socket: &mut WebSocket, browser: &mut Browser) -> Result<(), axum::Error> {
+    for text in browser.drain_updates() {
         socket.send(Message::Text(Utf8Bytes::from(&*text))).await?;
     }
     Ok(())

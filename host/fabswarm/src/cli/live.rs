@@ -50,14 +50,14 @@ impl LivePage {
     /// Serves what the command line asks for.
     #[cfg(feature = "live")]
     pub(super) fn start(matches: &ArgMatches) -> Result<Self> {
-        use fabswarm_live::{FoxgloveServer, Play, Server};
+        use fabswarm_live::{Server, StartMode};
         let mut page = Self::default();
         if let Some(address) = matches.get_one::<String>("live") {
-            let server = Server::start(address, Play::Follow)?;
+            let server = Server::start(address, StartMode::Follow)?;
             page.add("live page", server.url(), server.audience());
         }
         if let Some(address) = matches.get_one::<String>("foxglove") {
-            let server = FoxgloveServer::start(address)?;
+            let server = Server::start_foxglove(address)?;
             page.add("Foxglove", server.url(), server.audience());
         }
         Ok(page)

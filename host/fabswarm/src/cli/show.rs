@@ -3,7 +3,7 @@
 use super::{flags, live};
 use anyhow::Result;
 use clap::{ArgMatches, Command};
-use fabswarm_live::{Play, Server};
+use fabswarm_live::{Server, StartMode};
 use fabswarm_view::LogTail;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,8 +34,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let address: &String = matches.get_one("address").expect("it has a default");
     let mut log = LogTail::open(folder)?;
     let mut messages = log.read()?;
-    let play = if log.is_complete() { Play::FromTheStart } else { Play::Follow };
-    let server = Server::start(address, play)?;
+    let mode = if log.is_complete() { StartMode::FromStart } else { StartMode::Follow };
+    let server = Server::start(address, mode)?;
     let audience = server.audience();
     eprintln!("{}: {} until Ctrl-C", folder.display(), server.url());
     loop {

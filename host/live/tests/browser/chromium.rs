@@ -50,11 +50,10 @@ impl Drop for Driver {
     }
 }
 
-/// A browser with one window.
-pub(crate) struct Page(Client);
+pub(crate) struct BrowserPage(Client);
 
-/// Runs `test` with a browser of its own.
-pub(crate) fn browse(test: impl AsyncFnOnce(Page)) {
+/// Runs `test` with a new browser.
+pub(crate) fn browse(test: impl AsyncFnOnce(BrowserPage)) {
     let driver = Driver::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -62,17 +61,17 @@ pub(crate) fn browse(test: impl AsyncFnOnce(Page)) {
         let capabilities = json!({"goog:chromeOptions": options}).as_object().cloned().unwrap();
         let client = ClientBuilder::new(HttpConnector::new()).capabilities(capabilities).connect(&driver.url).await;
         let client = client.expect("a session with the browser");
-        test(Page(client.clone())).await;
+        test(BrowserPage(client.clone())).await;
         client.close().await.unwrap();
     });
 }
 
-impl Page {
+impl BrowserPage {
     pub(crate) async fn open(&self, url: &str) {
         self.0.goto(url).await.unwrap();
     }
 
-    /// What a script returns.
+    /// Returns the result of a script.
     pub(crate) async fn script(&self, script: &str) -> Value {
         self.0.execute(script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
@@ -95,9 +94,23 @@ impl Page {
         }
     }
 
-    /// The same for what may not be there yet.
-    pub(crate) async fn until_some(&self, script: &str, is_right: impl Fn(&Value) -> bool) {
-        self.until(script, |value| !value.is_null() && is_right(value)).await;
+    /// Waits until the first element that `selector` finds has this text.
+    pub(crate) async fn until_text(&self, selector: &str, text: &str) {
+        let script = format!("return document.querySelector('{selector}').textContent");
+        self.until(&script, |now| now == text).await;
+    }
+
+    /// Waits until the map shows so many `agents` or `links`, or this `round`.
+    pub(crate) async fn until_map(&self, what: &str, number: u64) {
+        let script = format!("return document.querySelector('#map').dataset.{what}");
+        let number = number.to_string();
+        self.until(&script, |now| *now == number).await;
+    }
+
+    /// Waits until the map has more than so many `links`, or was drawn more often.
+    pub(crate) async fn until_map_above(&self, what: &str, number: u64) {
+        let script = format!("return Number(document.querySelector('#map').dataset.{what})");
+        self.until(&script, |now| now.as_u64() > Some(number)).await;
     }
 
     /// Makes the window as narrow as a phone.

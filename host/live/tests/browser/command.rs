@@ -23,7 +23,7 @@ fn program() -> Command {
 }
 
 impl Fabswarm {
-    /// A run with `arguments`, on a port of its own.
+    /// A run with `arguments`, on a free port.
     pub(crate) fn run(arguments: &[&str]) -> Self {
         Self::run_at("127.0.0.1:0", arguments)
     }

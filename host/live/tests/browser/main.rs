@@ -3,9 +3,9 @@
 mod chromium;
 mod command;
 
-use chromium::{Page, browse};
+use chromium::{BrowserPage, browse};
 use command::Fabswarm;
-use fabswarm_view::message::{Message, Topic};
+use fabswarm_view::message::{RunMessage, Topic};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -19,9 +19,20 @@ fn endless(arguments: &[&'static str]) -> Vec<&'static str> {
     ENDLESS.iter().chain(arguments).copied().collect()
 }
 
-async fn round(page: &Page) -> u64 {
+async fn round(page: &BrowserPage) -> u64 {
     let text = page.text("#round").await;
     text.replace(',', "").parse().unwrap_or(0)
+}
+
+async fn until_round_after(page: &BrowserPage, round: u64) {
+    let script = "return Number(document.querySelector('#round').textContent.replaceAll(',', ''))";
+    page.until(script, |now| now.as_u64() > Some(round)).await;
+}
+
+/// Shows a message that no run has sent.
+fn publish(server: &fabswarm_live::Server, topic: Topic, json: Value) {
+    let json = json.to_string();
+    server.audience().publish(RunMessage { topic, round: 0, elapsed: Duration::ZERO, json });
 }
 
 #[test]
@@ -30,14 +41,10 @@ fn a_run_on_boards_is_seen_while_it_goes_on() {
     let run = Fabswarm::run(&endless(&["--boards", "native:3,in-process", "--agents", "6"]));
     browse(async |page| {
         page.open(&run.url).await;
-        page.until("return document.querySelector('#status').textContent", |text| text == "running").await;
-        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "6").await;
+        page.until_text("#status", "running").await;
+        page.until_map("agents", 6).await;
         let first = round(&page).await;
-        page.until(
-            "return Number(document.querySelector('#round').textContent.replaceAll(',', ''))",
-            |now| now.as_u64() > Some(first + 10),
-        )
-        .await;
+        until_round_after(&page, first + 10).await;
         let error = page.text("#error").await;
         assert!(error.parse::<f64>().is_ok(), "{error}");
         assert!(page.text("#description").await.contains("on boards (native:3,in-process)"));
@@ -64,17 +71,10 @@ fn boards_that_keep_their_own_time_are_seen() {
     let run = Fabswarm::run(&endless(&slots));
     browse(async |page| {
         page.open(&run.url).await;
-        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "4").await;
+        page.until_map("agents", 4).await;
         let first = round(&page).await;
-        page.until(
-            "return Number(document.querySelector('#round').textContent.replaceAll(',', ''))",
-            |now| now.as_u64() > Some(first + 3),
-        )
-        .await;
-        page.until("return Number(document.querySelector('#map').dataset.links)", |links| {
-            links.as_u64() > Some(0)
-        })
-        .await;
+        until_round_after(&page, first + 3).await;
+        page.until_map_above("links", 0).await;
         page.picture("flight").await;
     });
 }
@@ -85,8 +85,8 @@ fn a_run_on_emulated_boards_is_seen_while_it_goes_on() {
     let run = Fabswarm::run(&endless(&["--boards", "qemu:2,in-process", "--agents", "4"]));
     browse(async |page| {
         page.open(&run.url).await;
-        page.until("return document.querySelector('#status').textContent", |text| text == "running").await;
-        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "4").await;
+        page.until_text("#status", "running").await;
+        page.until_map("agents", 4).await;
         assert!(page.text("#description").await.contains("on boards (qemu:2,in-process)"));
         let numbers = "return ['#round', '#error'].map(id => document.querySelector(id).textContent)";
         let before = page.script(numbers).await;
@@ -109,7 +109,7 @@ fn a_training_run_is_seen_while_it_goes_on() {
     };
     browse(async |page| {
         page.open(&run.url).await;
-        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "5").await;
+        page.until_map("agents", 5).await;
         page.until(numbers, has_all).await;
         assert!(page.text("#description").await.contains("30 % of the frames are lost"));
         let before = page.script(numbers).await;
@@ -118,7 +118,7 @@ fn a_training_run_is_seen_while_it_goes_on() {
         assert_eq!(page.script(drawn).await, json!([true, true, true]));
         let heights = "return [...document.querySelectorAll('#weights i')].filter(bar => parseFloat(bar.style.height) > 0).length";
         page.until(heights, |bars| bars.as_u64() > Some(2)).await;
-        page.until_some("return document.querySelector('#map').dataset.links", |links| links != "0").await;
+        page.until_map_above("links", 0).await;
         page.picture("training").await;
 
         // Another process shows the same run from its log.
@@ -133,15 +133,8 @@ fn a_training_run_is_seen_while_it_goes_on() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn gaps_are_shown_as_gaps() {
-    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::Play::Follow).unwrap();
-    let publish = |topic, json: Value| {
-        server.audience().publish(Message {
-            topic,
-            round: 0,
-            elapsed: Duration::ZERO,
-            json: json.to_string(),
-        });
-    };
+    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::StartMode::Follow).unwrap();
+    let publish = |topic, json| publish(&server, topic, json);
     publish(
         Topic::Run,
         json!({"type": "run", "description": "", "problem": "", "error_kind": "gradient_norm", "error_label": "", "agents": 1, "area_m": null}),
@@ -182,7 +175,7 @@ fn a_click_shows_an_agent_and_a_link_without_arrivals_vanishes() {
     let run = Fabswarm::run(&endless(&arguments));
     browse(async |page| {
         page.open(&run.url).await;
-        page.until_some("return document.querySelector('#map').dataset.links", |links| links == "12").await;
+        page.until_map("links", 12).await;
         // Agent 0 is at the top of the circle.
         page.script(
             "const map = document.querySelector('#map'), box = map.getBoundingClientRect();
@@ -208,14 +201,14 @@ fn a_click_shows_an_agent_and_a_link_without_arrivals_vanishes() {
         assert_eq!(page.text("#agent-title").await.to_lowercase(), "agent 1");
         // At the beginning all links were there.
         seek(&page, 0).await;
-        page.until_some("return document.querySelector('#map').dataset.round", |round| round == "0").await;
+        page.until_map("round", 0).await;
         seek(&page, 2).await;
-        page.until_some("return document.querySelector('#map').dataset.links", |links| links == "20").await;
+        page.until_map("links", 20).await;
         page.picture("agent").await;
     });
 }
 
-async fn seek(page: &Page, index: usize) {
+async fn seek(page: &BrowserPage, index: usize) {
     let script = format!(
         "const slider = document.querySelector('#slider'); slider.value = {index}; slider.dispatchEvent(new Event('input'))"
     );
@@ -231,7 +224,7 @@ fn the_past_stays_until_the_newest_is_asked_for() {
         page.until("return Number(document.querySelector('#slider').max)", |last| last.as_u64() > Some(20))
             .await;
         seek(&page, 7).await;
-        page.until("return document.querySelector('#round').textContent", |round| round == "7").await;
+        page.until_text("#round", "7").await;
         let newest = "return Number(document.querySelector('#slider').max)";
         let before = page.script(newest).await.as_u64();
         page.until(newest, |now| now.as_u64() > before).await;
@@ -246,16 +239,16 @@ fn the_past_stays_until_the_newest_is_asked_for() {
 fn the_page_comes_back_with_the_server() {
     let run = Fabswarm::run(&endless(&[]));
     browse(async |page| {
-        let (status, url) = ("return document.querySelector('#status').textContent", run.url.clone());
+        let url = run.url.clone();
         page.open(&url).await;
-        page.until(status, |text| text == "running").await;
+        page.until_text("#status", "running").await;
         drop(run);
-        page.until(status, |text| text == "no connection").await;
+        page.until_text("#status", "no connection").await;
         let address = url.trim_start_matches("http://").trim_end_matches('/');
         let again = Fabswarm::run_at(address, &endless(&["--agents", "7"]));
         assert_eq!(again.url, url);
-        page.until(status, |text| text == "running").await;
-        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "7").await;
+        page.until_text("#status", "running").await;
+        page.until_map("agents", 7).await;
     });
 }
 
@@ -284,7 +277,7 @@ fn pages_of_other_origins_get_nothing() {
     });
 }
 
-/// Serves `html` on a port of its own for as long as the test runs.
+/// Serves `html` on a free port for as long as the test runs.
 fn serve_once_and_again(html: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -308,15 +301,14 @@ fn beyond_this_machine_there_is_no_data_without_the_token() {
     let (bare, token) = run.url.split_once('#').expect("a token in the address");
     let bare = bare.replace("0.0.0.0", "127.0.0.1");
     browse(async |page| {
-        let status = "return document.querySelector('#status').textContent";
         page.open(&bare).await;
-        page.until(status, |text| text == "no connection").await;
+        page.until_text("#status", "no connection").await;
         let refused = "return fetch('/metrics').then(r => r.status)";
         assert_eq!(page.script(refused).await, 401);
         assert_eq!(page.text("#round").await, "–");
         page.open("about:blank").await;
         page.open(&format!("{bare}#{token}")).await;
-        page.until(status, |text| text == "running").await;
+        page.until_text("#status", "running").await;
     });
 }
 
@@ -324,15 +316,8 @@ fn beyond_this_machine_there_is_no_data_without_the_token() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_hostile_name_or_line_stays_text() {
     let hostile = "<img src=x onerror=\"window.harmed = 1\"><script>window.harmed = 1</script>";
-    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::Play::Follow).unwrap();
-    let publish = |topic, json: Value| {
-        server.audience().publish(Message {
-            topic,
-            round: 0,
-            elapsed: Duration::ZERO,
-            json: json.to_string(),
-        });
-    };
+    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::StartMode::Follow).unwrap();
+    let publish = |topic, json| publish(&server, topic, json);
     publish(
         Topic::Run,
         json!({"type": "run", "description": hostile, "problem": hostile, "error_kind": hostile, "error_label": hostile, "agents": 1, "area_m": null}),
@@ -355,17 +340,13 @@ fn a_thousand_agents_fit_the_page() {
     let run = Fabswarm::run(&endless(&["--agents", "1000", "--edge-probability", "0.01"]));
     browse(async |page| {
         page.open(&run.url).await;
-        page.until_some("return document.querySelector('#map').dataset.agents", |agents| agents == "1000")
-            .await;
-        page.until("return Number(document.querySelector('#map').dataset.frames)", |frames| {
-            frames.as_u64() > Some(30)
-        })
-        .await;
+        page.until_map("agents", 1000).await;
+        page.until_map_above("frames", 30).await;
         let links = page.script("return Number(document.querySelector('#map').dataset.links)").await;
         assert!((500..3000).contains(&links.as_u64().unwrap()), "{links}");
         // Thirty pictures a second leave 33 ms for each. What a browser without a screen takes beside other tests is up to its
         // machine, so it is printed and not asserted.
-        page.until_some("return document.querySelector('#map').dataset.pictureMs ?? null", |_| true).await;
+        page.until("return document.querySelector('#map').dataset.pictureMs", |taken| !taken.is_null()).await;
         let taken = page.script("return Number(document.querySelector('#map').dataset.pictureMs)").await;
         let shown = page
             .script(
@@ -388,7 +369,7 @@ fn a_run_is_played_back() {
     let replay = Fabswarm::start(folder.path(), &["show", "flight", "--address", "127.0.0.1:0"]);
     browse(async |page| {
         page.open(&replay.url).await;
-        page.until("return document.querySelector('#status').textContent", |text| text == "converged").await;
+        page.until_text("#status", "converged").await;
         // It plays by itself, from the beginning.
         page.until("return Number(document.querySelector('#slider').value)", |index| {
             index.as_u64() > Some(3)
@@ -396,7 +377,7 @@ fn a_run_is_played_back() {
         .await;
         page.script("document.querySelector('#play').click()").await;
         seek(&page, 40).await;
-        page.until("return document.querySelector('#round').textContent", |round| round == "40").await;
+        page.until_text("#round", "40").await;
         page.picture("replay").await;
         page.narrow().await;
         assert_eq!(page.script("return document.documentElement.scrollWidth <= innerWidth").await, true);
