@@ -120,7 +120,7 @@ fn read(board: &str) -> Result<Option<BoardFile>> {
     Ok(Some(file))
 }
 
-/// What an image takes of its board's memory, in bytes.
+/// The memory of an image, in bytes.
 struct ImageSize {
     name: String,
     flash: u64,
@@ -151,7 +151,7 @@ impl ImageSize {
             );
         }
         for segment in elf.segments() {
-            // What is in RAM from the start is in flash too.
+            // Initialised data are in flash and in RAM.
             flash += segment.file_range().1;
             ram += if (ram_at..ram_end).contains(&segment.address()) { segment.size() } else { 0 };
         }

@@ -1,4 +1,4 @@
-//! What a run leaves behind, read with the tools of others.
+//! Reads the files of runs with other tools.
 
 use anyhow::{Context, Result};
 use std::fs;

@@ -27,7 +27,7 @@ const CHROMIUM: AptPackages = AptPackages {
     seconds: 60,
 };
 
-/// Where the emulator of Picos and the pinned version of its package are.
+/// Folder of the emulator of Picos and the pinned version of its package.
 const RP2040JS: &str = "boards/pico/emulator";
 const BACKPORTS: &str = "/etc/apt/sources.list.d/bookworm-backports.sources";
 

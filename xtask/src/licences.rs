@@ -17,7 +17,7 @@ const ALLOWED: [&str; 7] = [
     "xtask/src/licences.rs",
 ];
 
-/// What a header says that names an author or another project.
+/// Marks of a header that names an author or another project.
 const MARKS: [&str; 5] = ["copyright", "©", "(c) 1", "(c) 2", "@license"];
 
 /// Bytes at the start of a file that are its header.

@@ -1,4 +1,4 @@
-//! What a developer of fabswarm runs.
+//! Tasks for developers of fabswarm.
 //!
 //! ```text
 //! cargo xtask test            everything a change must pass

@@ -8,7 +8,7 @@ use crate::install;
 use crate::step;
 use crate::test;
 
-/// What builds the wheel, what its tests need, and what reads the files of a run.
+/// Packages that build the wheel, run its tests and read the files of a run.
 const PACKAGES: [&str; 9] =
     ["ipykernel", "maturin", "matplotlib", "mcap", "nbclient", "pandas", "pyarrow", "pytest", "safetensors"];
 

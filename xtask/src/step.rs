@@ -7,19 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// One step of a task.
 pub(crate) struct Step {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it does.
     pub(crate) what: &'static str,
     /// Whether it needs long compiling or running: such steps run only by name and with `all`.
     pub(crate) is_long: bool,
-    /// Does it.
     pub(crate) run: fn() -> Result<()>,
 }
 
-/// How a step ended.
 enum Outcome {
     Passed(Duration),
     PassedBefore,
@@ -68,7 +64,7 @@ pub(crate) fn run_all(steps: &[Step], named: &[String]) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
-/// What Git calls the files as they are now; `None` outside a repository. What passed with them need not run again with `all`.
+/// The Git tree id of the files as they are now; `None` outside a repository. Steps that passed with it are not run again by `all`.
 fn tree_of_files() -> Option<String> {
     let index = root().join("target/passed.index");
     let git = |arguments: &[&str]| {
@@ -95,7 +91,6 @@ fn print_outcomes(outcomes: &[(&Step, Outcome)], chosen: usize) {
     println!("{:<10} {:>8.1}  {passed} passed, {failed} failed, {left} not run", "all", sum.as_secs_f64());
 }
 
-/// The root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
@@ -104,7 +99,7 @@ pub(crate) fn root() -> &'static Path {
 pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root()).stdin(Stdio::null());
-    // What Cargo tells this program of itself is not for what it starts: build scripts that look at it would run again.
+    // Cargo's variables about this program would make build scripts of other programs run again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"]
@@ -127,7 +122,7 @@ pub(crate) fn run_in(folder: &str, program: &str, arguments: &[&str]) -> Result<
     execute(folder, program, arguments, &[])
 }
 
-/// Runs a command with environment variables of its own and shows its output.
+/// Runs a command with additional environment variables and shows its output.
 pub(crate) fn run_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     execute(".", program, arguments, variables)
 }
@@ -157,12 +152,12 @@ pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command that only root may run, by way of sudo where this is somebody else.
+/// Runs a command as root, through sudo for other users.
 pub(crate) fn as_root(program: &str, arguments: &[&str]) -> Result<()> {
     if output_of("id", &["-u"])?.trim() == "0" {
         return run(program, arguments);
     }
-    // Without a terminal nobody could answer a question.
+    // `-n`: there may be no terminal to answer a password prompt.
     run("sudo", &[&["-n", program], arguments].concat()).with_context(|| {
         format!("root must run `{program} {}`: run it with sudo, or this task as root", arguments.join(" "))
     })

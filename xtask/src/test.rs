@@ -14,7 +14,7 @@ use crate::licences;
 use crate::python;
 use crate::step::{self, Step};
 
-/// Of the boards that tests start: the emulated one, and the Picos.
+/// Targets of the boards that tests start: the emulated one, and the Picos.
 const TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"];
 
 /// A plain build leaves out what takes long to compile; the tests leave out nothing.
@@ -75,8 +75,7 @@ fn boards() -> Result<()> {
     boards::check()
 }
 
-/// What stands outside the workspace has lock files of its own, which a new dependency of a crate makes stale: better known at once
-/// than when it is built.
+/// Checks the lock files, of which those outside the workspace become stale with a new dependency of a crate.
 fn locks() -> Result<()> {
     for folder in [".", "boards", "fuzz"] {
         let mut command = step::command("cargo", &["tree", "--locked", "--quiet"]);
@@ -111,21 +110,16 @@ fn long_tests() -> Result<()> {
     if !has_nextest() {
         bail!("tests that take long are chosen with nextest: `cargo install cargo-nextest --locked`");
     }
-    let run = [
-        "nextest",
-        "run",
-        "--workspace",
-        EVERY_COMMAND,
-        "--locked",
-        "--no-fail-fast",
-        "--run-ignored",
-        "all",
-    ];
+    let run = ["nextest", "run", "--workspace", EVERY_COMMAND, "--locked", "--no-fail-fast"];
     let chosen = format!("({LONG_TESTS}) - test(write_corpus)");
-    step::run_with("cargo", &[&run[..], &["-E", &chosen]].concat(), &[("FABSWARM_LONG", "1")])
+    step::run_with(
+        "cargo",
+        &[&run[..], &["--run-ignored", "all", "-E", &chosen]].concat(),
+        &[("FABSWARM_LONG", "1")],
+    )
 }
 
-/// What flashes boards builds on libraries that nothing else needs, so `EVERY_COMMAND` is without them.
+/// Flashing needs libraries that nothing else needs, so `EVERY_COMMAND` leaves it out.
 fn flashing() -> Result<()> {
     let lint = ["clippy", "--package", "fabswarm", "--package", "fabswarm-flash", "--lib"];
     let tests = ["--test", "esp", "--test", "probe", "--no-default-features", "--locked"];
@@ -150,7 +144,7 @@ fn docs() -> Result<()> {
     step::run_with("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// What a swarm in one process must not wait for.
+/// Heavy crates that a swarm in one process must not depend on.
 const HEAVY: [&str; 5] = ["cudarc", "gemm-common", "parquet", "fabswarm-large", "fabswarm-attach"];
 
 /// A swarm of small agents in this process needs no CUDA, GEMM or Parquet.
@@ -166,20 +160,9 @@ fn alone() -> Result<()> {
 }
 
 fn package() -> Result<()> {
-    cargo(&[
-        "package",
-        "--workspace",
-        "--exclude",
-        "xtask",
-        "--exclude",
-        "own-problem",
-        "--exclude",
-        "fabswarm-python",
-        "--no-verify",
-        "--allow-dirty",
-        "--locked",
-        "--quiet",
-    ])
+    let excluded = ["--exclude=xtask", "--exclude=own-problem", "--exclude=fabswarm-python"];
+    let how = ["--no-verify", "--allow-dirty", "--locked", "--quiet"];
+    cargo(&[&["package", "--workspace"], &excluded[..], &how].concat())
 }
 
 /// With its feature `std`, nalgebra multiplies matrices with kernels that are chosen by the processor and differ in the last bit.

@@ -12,9 +12,9 @@ const SETTLED: f64 = 0.02;
 /// Panels in rows, under a title and one legend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// How to read it.
+    /// The line below the title.
     pub subtitle: String,
     /// Panels per row.
     pub columns: usize,
@@ -27,7 +27,7 @@ pub struct Figure {
 /// One pair of scales with what is drawn in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What it shows; may be empty.
+    /// Its title; may be empty.
     pub title: String,
     /// The scale from left to right.
     pub x: Scale,
@@ -69,7 +69,6 @@ pub struct LinePoint {
 
 impl LinePoint {
     /// A point without a band.
-    #[must_use]
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y, low: y, high: y }
     }
@@ -89,9 +88,9 @@ pub struct Bars {
 /// A bar from zero up or down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// Where it begins.
+    /// Its left edge.
     pub left: f64,
-    /// Where it ends.
+    /// Its right edge.
     pub right: f64,
     /// Its value; a negative one points down.
     pub height: f64,
@@ -104,14 +103,13 @@ pub struct Threshold {
     pub value: f64,
     /// Its name, beside the panel.
     pub name: String,
-    /// Where the first line reached it, and what is written there.
+    /// The point at which the first line reached it, and its label.
     pub reached: Option<(f64, String)>,
 }
 
 impl Panel {
     /// A panel with `lines` over `x_label` from 0 on. Where no line changes any more for half of its width or longer, it ends
     /// before, and its label says so.
-    #[must_use]
     pub fn new(title: &str, x_label: &str, y: Scale, lines: Vec<PlotLine>) -> Self {
         let last = lines.iter().filter_map(|line| line.points.last()).map(|point| point.x);
         let last = last.fold(f64::MIN_POSITIVE, f64::max);
@@ -149,7 +147,6 @@ impl Figure {
     pub const MOST_COLOURS: usize = PALETTE.len();
 
     /// A figure with panels below each other.
-    #[must_use]
     pub fn new(title: &str, subtitle: &str, panels: Vec<Panel>) -> Self {
         Self {
             title: title.to_owned(),
@@ -161,7 +158,6 @@ impl Figure {
     }
 
     /// The figure as SVG: a file, or a part of a page.
-    #[must_use]
     pub fn to_svg(&self) -> String {
         let width = self.columns as f64 * self.panel_width;
         let mut drawing = Drawing { svg: String::new(), bottom: 8.0 };

@@ -16,7 +16,7 @@ pub const PALETTE: [&str; 10] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#787878", "#6e3ca0", "#282828",
     "#8c564b",
 ];
-/// The same on a dark page.
+/// The palette on a dark page.
 const DARK_PALETTE: [&str; 10] = [
     "#5aaee8", "#f58d4a", "#3fcb9f", "#e5a5c8", "#f0bd45", "#9bd7f7", "#a8a8a8", "#b692e6", "#ececec",
     "#cb9c90",
@@ -25,7 +25,6 @@ const INK: &str = "#282828";
 const GRID: &str = "#e4e4e4";
 
 /// `text` as it appears in HTML and SVG, whatever it holds.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, letter| {
         match letter {

@@ -14,7 +14,6 @@ pub struct HtmlPage {
 
 impl HtmlPage {
     /// A page with a title and nothing else.
-    #[must_use]
     pub fn new(title: &str) -> Self {
         let title = escaped(title);
         let colour =

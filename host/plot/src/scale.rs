@@ -21,7 +21,6 @@ impl Scale {
     const ROOM: f64 = 0.15;
 
     /// A linear scale between two ends.
-    #[must_use]
     pub fn linear(label: &str, low: f64, high: f64) -> Self {
         let high = if high - low > 1e-12 * low.abs() { high } else { low + 1.0 };
         Self {
@@ -35,14 +34,12 @@ impl Scale {
     }
 
     /// A linear scale that shows all finite values.
-    #[must_use]
     pub fn around(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = ends(values).unwrap_or((0.0, 1.0));
         Self::linear(label, low, high)
     }
 
     /// A logarithmic scale that shows all positive finite values, with a tick at powers of ten.
-    #[must_use]
     pub fn decades(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = ends(values.map(f64::log10)).unwrap_or((-3.0, 0.0));
         let high = high + Self::ROOM;
@@ -62,7 +59,7 @@ impl Scale {
         Self { is_mirrored: true, ..self }
     }
 
-    /// Where `value` stands: 0 at the low end and 1 at the high one. Not finite where it has no place.
+    /// The position of `value`: 0 at the low end and 1 at the high one. Not finite where it has none.
     pub(crate) fn share(&self, value: f64) -> f64 {
         let value = if self.is_logarithmic { value.log10() } else { value };
         (value - self.low) / (self.high - self.low)

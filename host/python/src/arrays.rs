@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The column that counts.
+/// The column of integers.
 const ROUND: &str = "round";
 
 /// One array per column, by name.
@@ -26,7 +26,6 @@ pub(crate) fn columns(
     Ok(arrays)
 }
 
-/// One row, by name.
 pub(crate) fn row<'py>(py: Python<'py>, values: &[(&'static str, f64)]) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     for &(name, value) in values {

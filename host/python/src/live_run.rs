@@ -24,19 +24,19 @@ pyo3::create_exception!(
     "A run that did not reach its goal or could not be kept. The message says why, and what to try."
 );
 
-/// How long Python waits between two looks for Ctrl-C.
+/// Pause between two checks for Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A run on a thread of its own.
+/// A run on its thread.
 #[pyclass(frozen, module = "fabswarm._native")]
 pub(crate) struct LiveRun {
     events: Mutex<Receiver<RunEvent>>,
     go: SyncSender<()>,
-    /// Whether the run waits for a word to go on.
+    /// Whether the run waits for `go`.
     is_waiting: AtomicBool,
     interrupted: Arc<AtomicBool>,
     scenario: String,
-    /// Of a problem written in Python.
+    /// The first exception of a problem written in Python.
     first_error: FirstError,
 }
 
@@ -153,7 +153,7 @@ impl LiveRun {
         let events = run_thread::start(rows.then_some(gone), &interrupted, run);
         let (events, is_waiting) = (Mutex::new(events), AtomicBool::new(false));
         let run = Self { events, go, is_waiting, interrupted, scenario, first_error };
-        // What is interrupted here is never seen by Python, which could not wait for its end.
+        // Python never sees a run that is interrupted here, and so could not wait for its end.
         match run.wait(py).inspect_err(|_| run.drain(py))? {
             RunEvent::Begun => Ok(run),
             RunEvent::Failed(message) => Err(run.error_or(ScenarioError::new_err(message))),
@@ -161,7 +161,7 @@ impl LiveRun {
         }
     }
 
-    /// Waits for the end of a run whose rows nobody takes. Ctrl-C ends it; the exception comes once its folder is complete.
+    /// Waits for the end of a run without taking rows. Ctrl-C ends it; the exception comes once its folder is complete.
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.next(py).inspect_err(|_| self.drain(py))
     }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first exception of a problem, which ends the run.
+/// The first exception of a problem. It ends the run.
 #[derive(Clone, Default)]
 pub(crate) struct FirstError(Arc<Mutex<Option<PyErr>>>);
 
@@ -25,7 +25,6 @@ impl FirstError {
     }
 }
 
-/// The problems of all agents.
 #[derive(Clone)]
 pub(crate) struct PythonTask {
     problems: Arc<[Py<PyAny>]>,
@@ -83,14 +82,13 @@ impl OwnTask for PythonTask {
     }
 }
 
-/// The problem of one agent.
 pub(crate) struct PythonShare<'a> {
     task: &'a PythonTask,
     agent: usize,
 }
 
 impl PythonShare<'_> {
-    /// Does `call` with the object. After an exception there are no numbers any more, and the run ends.
+    /// Calls the object. After an exception the results are zero and the run ends.
     fn call(
         &self,
         results: &mut [&mut [f32]],
@@ -125,7 +123,7 @@ impl PythonShare<'_> {
     }
 }
 
-/// What a method returned, as so many words.
+/// The value that a method returned, checked to have `length` words.
 fn words(
     method: &str,
     agent: usize,
@@ -159,7 +157,7 @@ impl Problem<f32> for PythonShare<'_> {
         0
     }
 
-    /// A run asks for gradients alone.
+    /// A run needs gradients only.
     fn upper_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 {
         f32::NAN
     }

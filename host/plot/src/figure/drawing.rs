@@ -19,7 +19,7 @@ const LETTER: f64 = 0.54;
 /// A figure that is being drawn from top to bottom.
 pub(super) struct Drawing {
     pub(super) svg: String,
-    /// Where the next part begins.
+    /// Top of the next part.
     pub(super) bottom: f64,
 }
 
@@ -58,7 +58,7 @@ impl Drawing {
                 class(*colour),
                 hex(*colour)
             );
-            // Of a path its end says more.
+            // The end of a path says more than its beginning.
             let hidden = name.chars().count().saturating_sub(most_letters);
             let name: String = name.chars().skip(hidden).collect();
             let name = if hidden > 0 { format!("…{name}") } else { name };
@@ -69,7 +69,7 @@ impl Drawing {
 
     pub(super) fn panel(&mut self, panel: &Panel, left: f64, width: f64) {
         let above = if panel.title.is_empty() { 12.0 } else { 28.0 };
-        let frame = Frame {
+        let frame = PlotFrame {
             panel,
             left: left + LEFT,
             top: self.bottom + above,
@@ -106,7 +106,7 @@ impl Drawing {
         }
     }
 
-    fn threshold(&mut self, threshold: &Threshold, frame: &Frame<'_>) {
+    fn threshold(&mut self, threshold: &Threshold, frame: &PlotFrame<'_>) {
         if !(0.0..=1.0).contains(&frame.panel.y.share(threshold.value)) {
             return;
         }
@@ -131,8 +131,8 @@ impl Drawing {
     }
 
     /// Title, grid, ticks and labels.
-    fn axes(&mut self, frame: &Frame<'_>) {
-        let Frame { panel, left, top, width, height } = *frame;
+    fn axes(&mut self, frame: &PlotFrame<'_>) {
+        let PlotFrame { panel, left, top, width, height } = *frame;
         let (right, bottom) = (left + width, top + height);
         self.text((left, top - 9.0), "start", " font-weight=\"600\"", &panel.title);
         let mut grid = String::new();
@@ -158,7 +158,7 @@ impl Drawing {
         self.text((x, y), "middle", &format!(" transform=\"rotate(-90 {x:.1} {y:.1})\""), &panel.y.label);
     }
 
-    fn bars(&mut self, bars: &Bars, frame: &Frame<'_>) {
+    fn bars(&mut self, bars: &Bars, frame: &PlotFrame<'_>) {
         for bar in &bars.bars {
             let (left, end) = frame.place(bar.left, bar.height);
             let (right, zero) = frame.place(bar.right, 0.0);
@@ -185,8 +185,8 @@ impl Drawing {
     }
 }
 
-/// Where the lines of a panel are drawn.
-struct Frame<'a> {
+/// The rectangle of a panel in which lines are drawn.
+struct PlotFrame<'a> {
     panel: &'a Panel,
     left: f64,
     top: f64,
@@ -194,7 +194,7 @@ struct Frame<'a> {
     height: f64,
 }
 
-impl Frame<'_> {
+impl PlotFrame<'_> {
     fn place(&self, x: f64, y: f64) -> (f64, f64) {
         let (x, y) = (self.panel.x.share(x), self.panel.y.share(y));
         (self.left + x * self.width, self.top + (1.0 - y) * self.height)
@@ -224,7 +224,6 @@ fn polyline(points: &[(f64, f64)]) -> String {
     path
 }
 
-/// The area between two edges.
 fn band(upper: impl Iterator<Item = (f64, f64)>, lower: impl Iterator<Item = (f64, f64)>) -> String {
     let edges: Vec<(f64, f64)> = upper.chain(lower).filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
     let edges = thinned(&edges).into_iter().map(|(x, y)| format!("{x:.2} {y:.2}"));
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_pause_where_a_value_has_no_place() {
+    fn polyline_breaks_at_non_finite_points() {
         let places = [(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0), (3.0, f64::INFINITY), (4.0, 5.0), (5.0, 6.25)];
         assert_eq!(polyline(&places), "M0.00 1.00h0M2.00 3.00h0M4.00 5.00L5.00 6.25");
     }
