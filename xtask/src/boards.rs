@@ -1,4 +1,4 @@
-//! The boards: lints and builds each within its budget, and lists what its image takes.
+//! The boards: lints and builds each within its budget, and lists the sizes of images.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(crate) fn check() -> Result<()> {
 /// The board that is there to be copied.
 const TEMPLATE: &str = "template";
 
-/// Fails unless the linker refuses an image that leaves too little RAM for the stack: of the board to copy, with so much more in RAM.
+/// Fails unless the linker refuses an image that leaves too little RAM for the stack: the board to copy, with ballast in RAM.
 fn check_stack(size: &ImageSize) -> Result<()> {
     let Some(file) = read(TEMPLATE)? else { bail!("boards/{TEMPLATE} has no board.toml") };
     let stack_kib = file.ram.stack_kib;

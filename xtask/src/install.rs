@@ -1,4 +1,4 @@
-//! Installs what is missing, and says before it does what, how much and for how long.
+//! Installs missing tools, and announces each with its size and time.
 
 use std::env;
 use std::fs;
@@ -138,7 +138,7 @@ pub(crate) fn npm(folder: &str, megabytes: u32) -> Result<()> {
     step::run_in(folder, "npm", &["ci", "--no-audit", "--no-fund"])
 }
 
-/// A browser, and what drives it.
+/// A browser and its driver.
 pub(crate) fn chromium() -> Result<()> {
     if CHROMIUM.is_there() { Ok(()) } else { CHROMIUM.install(&[]) }
 }

@@ -142,7 +142,7 @@ fn execute(folder: &str, program: &str, arguments: &[&str], variables: &[(&str, 
     Ok(())
 }
 
-/// Runs a command and gives what it printed.
+/// Runs a command and returns its output.
 pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
     let output = command(program, arguments).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot start {program}"))?;

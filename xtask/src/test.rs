@@ -17,7 +17,7 @@ use crate::step::{self, Step};
 /// Targets of the boards that tests start: the emulated one, and the Picos.
 const TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"];
 
-/// A plain build leaves out what takes long to compile; the tests leave out nothing.
+/// The tests build every command, also those that a plain build leaves out.
 pub(crate) const EVERY_COMMAND: &str = "--features=fabswarm/full";
 
 /// Tests that take long: those in a module `long`, which others leave out by `#[ignore = "long: …"]`, and those that do more with the

@@ -11,7 +11,7 @@ const PACKAGE: &str = "python3-torch";
 const SYSTEM: &str = "/usr/bin/python3";
 
 /// An interpreter that has PyTorch and safetensors: that of the system, or after installing [`PACKAGE`] where there is one. `None`
-/// where PyTorch cannot be had so, which what needs it tells.
+/// where there is no such package, which the caller reports.
 pub(crate) fn interpreter() -> Result<Option<PathBuf>> {
     let has_torch = || succeeds(SYSTEM, &["-c", "import torch"]);
     if !has_torch() {

@@ -22,7 +22,7 @@ use fabswarm_shared::scalar::Scalar;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub what: String,
-    /// Largest difference, relative to the size of what was compared.
+    /// Largest difference, relative to the norm of the reference.
     pub error: f64,
     pub tolerance: f64,
 }

@@ -1,9 +1,8 @@
 //! Training a swarm of large agents from scenario to a scored model.
 //!
-//! [`TrainingSetup`] holds what a run needs before any device is used, [`TrainingPlan`] what it will take of one. Everything that can be
-//! refused is refused until [`TrainingPlan::start`] returns, and nothing is written before. The [`Trainer`] then goes through the
-//! rounds, evaluates the swarm now and then, keeps checkpoints and stops when a loss is NaN or infinite; the
-//! [`report::TrainingReport`] records the results.
+//! [`TrainingSetup`] holds the data and the model of a run, [`TrainingPlan`] its use of a device. All refusals come before
+//! [`TrainingPlan::start`] returns, and nothing is written before. The [`Trainer`] then does the rounds, evaluates the swarm,
+//! keeps checkpoints and stops when a loss is NaN or infinite; the [`report::TrainingReport`] records the results.
 
 pub mod batches;
 pub mod block;
@@ -111,7 +110,7 @@ pub struct TrainingOutcome {
     pub mean: Vec<f32>,
     /// The learned weights of the training samples, where they have some.
     pub weights: Vec<SampleWeight>,
-    /// `Σt + Σ(what waits) − Σd`, relative to gradients: tracking mass that was lost or created.
+    /// `Σt + Σ(waiting mass) − Σd`, relative to gradients: tracking mass that was lost or created.
     pub tracking_defect: f64,
     /// Losses and delays of frames, where they went over an air.
     pub air: Option<AirReport>,

@@ -1,6 +1,6 @@
 //! The messages of a run for Foxglove, by its WebSocket protocol: a channel per topic, with the schemas of `run.mcap`.
 //!
-//! Foxglove is an extra for those who have it; the page needs nothing of it.
+//! Foxglove is optional: the page does not need it.
 
 use crate::access::Access;
 use crate::server::{self, Server};
@@ -173,7 +173,7 @@ async fn converse(mut socket: WebSocket, feed: &Feed) -> Result<(), axum::Error>
                         }
                     }
                 }
-                // A slow client misses what came meanwhile.
+                // A slow client misses the messages in between.
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return Ok(()),
             },
@@ -193,7 +193,7 @@ struct Subscription {
 }
 
 impl Subscriptions {
-    /// Takes a command of the client and returns what it newly subscribed to. What is none of the protocol is ignored.
+    /// Takes a command of the client and returns its new subscriptions. Invalid commands are ignored.
     fn take_command(&mut self, text: &str) -> Vec<(u32, Topic)> {
         #[derive(Deserialize)]
         #[serde(tag = "op", rename_all = "camelCase", rename_all_fields = "camelCase")]

@@ -9,7 +9,7 @@ pub(crate) struct ThinnedList {
     bytes: usize,
     most: usize,
     most_bytes: usize,
-    /// Raised whenever entries were left out: who has read a part must read it again.
+    /// Raised whenever entries are dropped: readers must then start again.
     generation: u64,
 }
 

@@ -126,7 +126,7 @@ enum WantedView {
     Index(usize),
 }
 
-/// One browser, and what it has got already.
+/// One browser, and the messages it has received.
 #[derive(Debug)]
 pub(crate) struct Browser {
     number: u64,

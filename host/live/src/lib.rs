@@ -6,7 +6,7 @@
 //!
 //! [`Server::start_foxglove`] gives the same messages to Foxglove.
 //!
-//! On a loopback address anybody on this machine may look. On any other a token is asked for, which the printed address holds.
+//! On a loopback address any process of this machine may connect. Any other address needs a token, which the printed URL holds.
 //! Pages of other origins get nothing in either case.
 
 mod access;

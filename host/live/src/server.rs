@@ -127,7 +127,7 @@ async fn accept(listener: tokio::net::TcpListener, router: Router) {
     loop {
         let (accepted, free) = (listener.accept().await, Arc::clone(&connections).try_acquire_owned());
         let (Ok((stream, _)), Ok(permit)) = (accepted, free) else {
-            // One connection too many is closed; without a file for it, others may leave meanwhile.
+            // A connection beyond the limit is closed. Without a free file descriptor, wait for others to close.
             tokio::time::sleep(BACK_OFF).await;
             continue;
         };

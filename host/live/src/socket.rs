@@ -31,7 +31,7 @@ pub(crate) async fn serve(mut socket: WebSocket, hub: Arc<Hub>) {
     }
 }
 
-/// Sends what is new. A browser that takes its time gets the newest when it is ready again.
+/// Sends the updates. A slow browser gets the newest view once it is ready again.
 async fn send_updates(socket: &mut WebSocket, browser: &mut Browser) -> Result<(), axum::Error> {
     for text in browser.drain_updates() {
         socket.send(Message::Text(Utf8Bytes::from(&*text))).await?;

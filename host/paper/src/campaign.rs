@@ -25,7 +25,7 @@ pub trait Progress: Sync {
 /// Why a campaign ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
-    /// The user interrupted it; what is done is kept.
+    /// The user interrupted it; finished results are kept.
     #[error("interrupted; what is done is kept, and the same command goes on from there")]
     Interrupted,
     /// A run failed, or its result cannot be written.

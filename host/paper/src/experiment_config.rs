@@ -38,7 +38,7 @@ pub struct ExperimentConfig {
     pub recording: String,
     /// ν.
     pub edge_probability: f64,
-    /// Weights that even and odd agents of a ring give to what they hear.
+    /// Weights that even and odd agents of a ring give to their neighbour.
     pub ring_shares: [f64; 2],
     /// Probability that a frame is lost.
     pub loss: f64,

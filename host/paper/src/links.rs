@@ -76,8 +76,8 @@ impl LinkWeights {
         }
     }
 
-    /// These weights on those links only that `present` has too. What was meant for a link that is gone is lost; who misses a
-    /// sender puts its own value in its place.
+    /// These weights on the links that `present` has too. The share of a missing link is lost, and its receiver uses its own
+    /// value instead.
     pub fn where_present(&self, present: &Self) -> Self {
         let mut links = Self { own: self.own.clone(), ..Self::none(self.agents()) };
         for receiver in 0..self.agents() {

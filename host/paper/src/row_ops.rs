@@ -28,7 +28,7 @@ pub trait RowOps {
     fn project(&mut self, v: &Self::Value) -> Self::Value;
     /// Local gradients, with the noise of this round.
     fn gradient(&mut self, v: &Self::Value) -> Self::Value;
-    /// Local gradients at another point with the very noise of the last ones.
+    /// Local gradients at another point with the noise of the last ones.
     fn gradient_again(&mut self, v: &Self::Value) -> Self::Value;
     /// Number of agents.
     fn agents(&self) -> usize;

@@ -1,4 +1,4 @@
-//! Tables: what was measured, as Markdown for people.
+//! Tables of results in Markdown.
 
 use crate::verdict::Verdict;
 

@@ -24,7 +24,7 @@ pub struct Figure {
     pub panels: Vec<Panel>,
 }
 
-/// One pair of scales with what is drawn in it.
+/// One pair of scales with its lines and bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     /// Its title; may be empty.
@@ -180,7 +180,7 @@ impl Figure {
         )
     }
 
-    /// Names and colours of what is drawn, each once; nothing where there is nothing to tell apart.
+    /// Names and colours of lines and bars, each once; empty where there is only one.
     fn legend(&self) -> Vec<(&str, usize)> {
         let mut entries: Vec<(&str, usize)> = Vec::new();
         for panel in &self.panels {

@@ -42,7 +42,7 @@ pub(crate) struct LiveRun {
 
 #[pymethods]
 impl LiveRun {
-    /// Begins a run; with `rows` it waits until each row is taken, with `answers` rows come with what agents have decided.
+    /// Begins a run. With `rows` it waits until each row is taken; with `answers` rows come with the agents' decisions.
     #[new]
     #[pyo3(signature = (file, keywords, problems, *, rows, answers))]
     fn new(

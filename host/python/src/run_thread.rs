@@ -1,4 +1,4 @@
-//! The thread that a run is stepped on, and what it tells.
+//! The thread of a run, and its events.
 
 use fabswarm_sim::record::{MetricColumn, RunFolder, metric_columns};
 use fabswarm_sim::scenario::ResolvedScenario;
@@ -85,7 +85,7 @@ pub(crate) fn start(
     receiver
 }
 
-/// Runs a scenario of small agents, which may have a problem of their own; with `answers`, rows come with what the agents have decided.
+/// Runs a scenario of small agents, with the user's own problem if there is one. With `answers`, rows come with the agents' decisions.
 pub(crate) fn run(
     resolved: &ResolvedScenario,
     own: Option<&OwnProblem>,

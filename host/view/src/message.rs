@@ -1,4 +1,4 @@
-//! Messages about a run, as JSON: what `run.mcap` holds and what the page shows are the same bytes.
+//! Messages about a run, as JSON. `run.mcap` and the page get the same bytes.
 
 mod scene;
 pub mod training;
@@ -108,7 +108,7 @@ enum MessageBody<'a> {
         seconds: f64,
         #[serde(flatten)]
         values: NamedMetrics<'a>,
-        /// Frames and copies so far, by what became of them.
+        /// Frames and copies so far, by outcome.
         frames: BTreeMap<&'static str, u64>,
     },
     Log {
@@ -229,7 +229,7 @@ fn first(
     RunMessage { topic: Topic::Run, round: 0, elapsed: Duration::ZERO, json: json(&body) }
 }
 
-/// Frames and copies of `swarm` so far, by what became of them.
+/// Frames and copies of `swarm` so far, by outcome.
 pub fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
     let mut frames = BTreeMap::new();
     match swarm.air() {
@@ -350,7 +350,7 @@ const fn letter(condition: AgentCondition) -> char {
     }
 }
 
-/// Adds what boards tell of themselves; agents without a board have none of it.
+/// Adds the columns of boards, which are null for other agents.
 fn board_columns(json: &mut String, agents: &[AgentView]) {
     let boards: Vec<Option<BoardView>> = agents.iter().map(|agent| agent.board).collect();
     numbers(json, "checks", &boards, |board| Some(board?.digests.checks));

@@ -71,7 +71,7 @@ impl LogTail {
     pub fn open(folder: &Path) -> Result<Self, Diagnostic> {
         let whole = folder.join(LOG_FILE);
         let part = folder.join(format!("{LOG_FILE}.part"));
-        // Beside a part there is a whole log only where a run that had ended goes on: the part begins with all of it.
+        // Both files exist where an ended run was resumed: then the part begins with the whole log.
         let opened = File::open(&part).map(|file| (part, file));
         let opened = opened.or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => File::open(&whole).map(|file| (whole, file)),

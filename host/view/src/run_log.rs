@@ -18,7 +18,7 @@ const FRAME_ENCODING: &str = "fabswarm.frame";
 /// Prefix of the topics of frames, before the number of their sender.
 pub(crate) const FRAME_TOPICS: &str = "/frames/";
 
-/// Writes the log of a run. Whole chunks only: what a killed run leaves can be read.
+/// Writes the log of a run in whole chunks, so that the log of a killed run can be read.
 pub(crate) struct RunLog {
     /// `None` once it could no longer be written.
     writer: Option<Writer<NoSeek<GrowingFile>>>,
@@ -103,7 +103,7 @@ impl RunLog {
         u64::try_from((self.began + elapsed).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Writes to disk what has waited for long enough.
+    /// Flushes if the last flush was long enough ago.
     pub(crate) fn flush_if_due(&mut self) {
         if self.flushed.elapsed() >= Self::FLUSH_AFTER {
             self.flush();
@@ -126,7 +126,7 @@ impl RunLog {
     /// Completes the file.
     ///
     /// # Errors
-    /// When it, or what came before, could not be written.
+    /// When it, or an earlier message, could not be written.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         self.write(|writer| writer.finish().map(drop));
         match (self.failure, self.writer) {

@@ -110,7 +110,7 @@ impl LoggedResults {
         None
     }
 
-    /// Compares what was written when the run ended, if it ended with the round that the swarm is at.
+    /// Compares the summary and the answer, if the run ended with the round that the swarm is at.
     fn difference_at_end(
         &self,
         folder: &Path,
@@ -151,7 +151,7 @@ impl LoggedResults {
     }
 }
 
-/// Executes rounds up to that of a logged view, and compares what is logged of them.
+/// Executes rounds up to that of a logged view, and compares them with the log.
 fn first_difference(
     folder: &Path,
     json: &str,

@@ -27,7 +27,7 @@ pub trait Audience: Debug + Send + Sync {
     fn publish(&self, message: RunMessage);
 }
 
-/// Several audiences or none. Each sees what any of them asks for.
+/// Several audiences or none. Each sees the views that any of them asks for.
 impl Audience for Vec<Arc<dyn Audience>> {
     fn request(&self) -> Option<ViewRequest> {
         let requests = self.iter().filter_map(|audience| audience.request());
@@ -123,7 +123,7 @@ impl RunWatch {
         file: GrowingFile,
         audience: Arc<dyn Audience>,
     ) -> Result<Self, Error> {
-        // Time goes on where the earlier part ended.
+        // Time continues from the end of the earlier part.
         let earlier = before.last().map_or(Duration::ZERO, |message| message.elapsed);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = now.saturating_sub(earlier);
@@ -336,7 +336,7 @@ impl Publisher {
                     return self.log.finish();
                 }
                 Err(RecvTimeoutError::Timeout) => self.log.flush_if_due(),
-                // The run ended without a summary: what is there is kept, without its final name.
+                // The run ended without a summary: the log stays without its final name.
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }

@@ -97,7 +97,7 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     // Dense and sparse kernels, and among the most agents the sparse ones in one large block.
     for agents in [3, 10, 20, 40, 64, 70, 600, 1000] {
-        // All of them, and a block of some whose others are on other hosts.
+        // All agents on this host, and a block of them with the others elsewhere.
         let middle = Block { first: agents / 3, agents: agents / 2 };
         for own in [Block::whole(agents), middle] {
             let packed = Packed { own, ..Packed::whole(2, agents, 192) };

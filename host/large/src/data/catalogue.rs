@@ -88,7 +88,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// Refuses what a client has brought.
+    /// The error about a package with wrong content.
     pub(super) fn refuse(&self, what: String) -> Diagnostic {
         Diagnostic::new(
             format!("package {} (client {}): {what}", self.spec, self.client.name()),

@@ -158,7 +158,7 @@ impl Tokens {
         self.used.len()
     }
 
-    /// The first id that a vocabulary of so many entries does not have, as row, column and id.
+    /// The first id that is not in a vocabulary of this size, as row, column and id.
     pub fn first_id_outside(&self, vocabulary: usize) -> Option<(usize, usize, u32)> {
         let at = self.ids.iter().position(|&id| id as usize >= vocabulary)?;
         Some((at / self.length, at % self.length, self.ids[at]))
@@ -171,7 +171,7 @@ impl Tokens {
 }
 
 impl Dataset {
-    /// Checks what every reader promises: as many labels as inputs, every label a class.
+    /// Checks that there are as many labels as inputs, and that every label is a class.
     pub(super) fn checked(self) -> Result<Self, String> {
         if self.classes > MOST_CLASSES {
             return Err(format!("{} classes, and a label is one of {MOST_CLASSES}", self.classes));

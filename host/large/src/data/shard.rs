@@ -35,7 +35,7 @@ pub struct ShardConfig {
     pub seed: u64,
 }
 
-/// One validation sample for so many samples: nine to one.
+/// One in this many samples is for validation.
 const SPLIT: usize = 10;
 
 /// Deals the training samples of a data set to the agents, as far as the columns of a user's own file leave it open.

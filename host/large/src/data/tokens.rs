@@ -54,7 +54,7 @@ fn narrow(numbers: &[u32]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads what [`save`] wrote.
+/// Reads a file that [`save`] wrote.
 ///
 /// # Errors
 /// When the file cannot be read or is not such a file.

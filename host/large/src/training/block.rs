@@ -1,8 +1,8 @@
 //! One host's part of a run on several hosts: the agents of its block, and parcels to and from the others.
 //!
-//! Every host goes through the links of every round, which follow from the scenario, so each knows what it must send and what it
-//! will get. It makes its parcels at the start of a round, takes those of the others, and then computes its agents as one process
-//! would. How parcels travel is not known here.
+//! Every host computes the links of every round, which follow from the scenario, so each knows which parcels it sends and gets.
+//! It makes its parcels at the start of a round, takes those of the others, and then computes its agents as one process would.
+//! `mesh` carries the parcels.
 
 use super::batches::Batches;
 use super::links::TrainingNetwork;
@@ -46,7 +46,7 @@ pub fn to_words(bytes: &[u8]) -> Vec<f32> {
 pub struct BlockTrainer<'a, D: Device> {
     prepared: &'a TrainingSetup,
     links: TrainingNetwork,
-    /// The last round whose links were gone through.
+    /// The last round whose links were computed.
     linked: u32,
     /// The links of the round that has begun.
     heard: Option<Exchange>,
@@ -62,7 +62,7 @@ pub struct BlockTrainer<'a, D: Device> {
 }
 
 impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
-    /// The block of `host` of all `blocks`, for a run of so many rounds.
+    /// The block of `host`, for a run of `rounds` rounds.
     pub(super) fn new(
         prepared: &'a TrainingSetup,
         links: TrainingNetwork,
@@ -149,7 +149,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         self.heard.as_ref().expect("a round has begun")
     }
 
-    /// A parcel of the round that has begun, before it goes on: its words as bytes.
+    /// The bytes of a parcel of the round that has begun.
     ///
     /// # Panics
     /// When no round has begun.
@@ -200,7 +200,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// Takes an expected parcel from memory of another process, which is read no more when this returns.
     ///
     /// # Errors
-    /// When the device fails, or the memory is not what it should be.
+    /// When the device fails, or the memory is invalid.
     pub fn take_shared(
         &mut self,
         ExpectedParcel { from, part, bytes }: ExpectedParcel,
@@ -253,7 +253,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         Ok(self.swarm.skip_to(round)?)
     }
 
-    /// Ends the round: computes what is left of it.
+    /// Ends the round: computes the rest of it.
     ///
     /// # Panics
     /// When no round has begun.

@@ -1,4 +1,4 @@
-//! Checkpoints: the whole state as safetensors, so that a run goes on bit for bit and other tools can read it.
+//! Checkpoints: the whole state as safetensors. A resumed run computes the same bits, and other tools can read the file.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -118,7 +118,7 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Compares the checksum at the end of the file with what comes before it.
+    /// Compares the checksum at the end of the file with the bytes before it.
     fn check_sum(&self) -> Result<(), Error> {
         let Some(TensorInfo { data_offsets: (start, end), .. }) = self.metadata.info(CHECKSUM) else {
             return Err(self.damaged("no checksum in it"));
@@ -249,7 +249,7 @@ fn pieces(words: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..words).step_by(PIECE).map(move |offset| (offset, PIECE.min(words - offset)))
 }
 
-/// The pieces of a file, and the checksum of them all behind them.
+/// The pieces of a file, followed by their checksum.
 fn with_checksum<E>(
     pieces: impl IntoIterator<Item = Result<Vec<u8>, E>>,
 ) -> impl Iterator<Item = Result<Vec<u8>, E>> {

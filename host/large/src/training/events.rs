@@ -31,7 +31,7 @@ impl Events {
             let mut start = Vec::new();
             put_double(&mut start, 1, wall_time());
             put_number(&mut start, 2, step.into());
-            // A session log whose status is START: readers drop what they have from this step on.
+            // A session log whose status is START: readers drop earlier values from this step on.
             put_bytes(&mut start, 7, &[1 << 3, 1]);
             events.put(&start)?;
         }

@@ -29,7 +29,7 @@ pub(crate) enum TrainingNetwork {
 #[derive(Debug)]
 pub(crate) struct WeightedGraphs {
     source: LinkSource,
-    /// An air that may lose frames all the same, which shows what a ledger is worth.
+    /// An air that loses frames although there is no ledger, for comparison with one.
     headers: Option<Box<HeaderAir>>,
     /// For methods that have push-sum weights.
     push_sum: Option<PushSumWeights>,
@@ -106,7 +106,7 @@ impl TrainingNetwork {
     }
 }
 
-/// Checks that a rule with push-sum weights has what it needs.
+/// Checks that the keys of a rule with push-sum weights go together.
 fn check_rule(scenario: &Scenario) -> Result<(), Error> {
     let refuse = |what: &str, remedy: &str| Err(Error::unfit(what, remedy));
     match push_sum_rule(scenario) {
@@ -195,7 +195,7 @@ impl HeaderAir {
         let mut frame = [0; DATA_HEADER_MAX + 1];
         for (sender, seal) in seals.iter_mut().enumerate().filter(|&(sender, _)| awake[sender] == 1) {
             let header = DataHeader { sender: sender as u16, epoch: *epoch, round: slot };
-            // A header with a byte behind it always fits its largest size.
+            // A header with one byte of payload always fits its largest size.
             let length = Frame::Data(header, &[0]).encode(&mut frame).unwrap_or(0);
             air.transmit(slot, sender, seal.seal(&frame[..length]));
         }

@@ -114,7 +114,7 @@ impl TrainingSetup {
         self.data.train.labels.len() + self.data.test.labels.len()
     }
 
-    /// Samples of the lower level of all agents: what an epoch is counted by.
+    /// Samples of the lower level of all agents, which make one epoch.
     pub fn training_samples(&self) -> usize {
         self.shards.iter().map(|shard| shard.train.len()).sum()
     }

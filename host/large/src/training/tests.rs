@@ -269,7 +269,7 @@ fn every_rule_of_one_level_learns_and_sends_what_it_needs() {
         let (outcome, evaluations) = train(&scenario(&changes), folder.path(), false).unwrap();
         let (first, last) = (&evaluations[0].test, &outcome.evaluation.test);
         assert!(last.loss < first.loss - 0.1, "{rule}: {first:?} to {last:?}");
-        // A frame of 4 agents in each of so many rounds.
+        // Each of 4 agents sends a frame in every round.
         sent.push(outcome.evaluation.sent_bytes / (u64::from(outcome.evaluation.round) * 4 * 4));
     }
     let words = sent[0] / 2;

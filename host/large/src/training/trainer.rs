@@ -183,7 +183,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
 /// Checks that the agents of a host can be silent while the others go on.
 ///
 /// # Errors
-/// When what they hold of others would be lost.
+/// When mass of other agents would be lost with them.
 pub fn check_outlives_loss(scenario: &Scenario) -> Result<(), Error> {
     if scenario.algorithm.kind != AlgorithmKind::Ledger {
         return Err(Error::unfit(

@@ -7,8 +7,8 @@ use fabswarm_sim::scenario::{Scenario, ScenarioCommand};
 use fabswarm_sim::swarm::divergence_remedy;
 
 impl TrainingOutcome {
-    /// How the run of `scenario` diverged, and what to try; `None` where it did not. `chance` is what it is compared with, and
-    /// `checkpointed` the round of its last checkpoint.
+    /// Explains how the run of `scenario` diverged, with a remedy; `None` where it did not. It is compared with `chance`, and
+    /// `checkpointed` is the round of its last checkpoint.
     pub fn complaint(
         &self,
         scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! Results on disk, one file each, named by a hash of what they depend on: the cell and the build.
+//! Results on disk, one file each, named by a hash of the cell and the build.
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use super::outcome::{ONE_PERCENT, Point, RunOutcome};
 use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
 
-/// Samples that a run keeps, beside those of its beginning.
+/// Samples that a run keeps after its beginning.
 const SAMPLES: u32 = 100;
 /// Iterations of the beginning, each of which is kept.
 const FIRST_ITERATIONS: u32 = 20;

@@ -18,7 +18,7 @@ use fabswarm_sim::scenario::ResolvedScenario;
 struct LocalHosts {
     blocks: Vec<Block>,
     trainers: Mutex<Vec<BlockTrainer<'static, Cpu<f32>>>>,
-    /// Stops so many rounds after it is asked to.
+    /// Rounds that the hosts still do after they are halted.
     overrun: u32,
 }
 
@@ -283,7 +283,7 @@ impl LossyHosts<'_> {
         }
         for host in present {
             self.take(host, &parcels);
-            // A round that is broken off leaves nothing behind.
+            // A round that is abandoned changes nothing.
             if self.draws.below(10) > 0 {
                 self.trainers[host].end_round().unwrap();
             } else {
@@ -292,7 +292,7 @@ impl LossyHosts<'_> {
         }
     }
 
-    /// Lets a host take what it expects, or miss it.
+    /// Lets a host take or miss each expected parcel.
     fn take(&mut self, host: usize, parcels: &[Vec<Parcel>]) {
         let trainer = &mut self.trainers[host];
         let mut has_descended = false;
@@ -312,8 +312,8 @@ impl LossyHosts<'_> {
     }
 }
 
-/// Hosts that miss each other, stand still and go back to earlier states of their own: what trackers hold and what waits is always
-/// what gradients are, at both ends of every link together.
+/// Hosts miss parcels, stand still and go back to earlier states. Trackers and waiting mass of both ends of every link always
+/// add up to the gradients.
 #[test]
 fn books_balance_after_missed_parcels_and_restored_states() {
     let folder = tempfile::tempdir().unwrap();
