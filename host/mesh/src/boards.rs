@@ -1,22 +1,22 @@
 //! Boards of a swarm on several hosts.
 //!
-//! Whoever starts a run has the air, and the shadows of all agents. A host has boards: it hears of everything that their shadows
-//! sent, received and computed, lets the boards follow, and reports how they compare. Frames travel as the sealed bytes that the air
-//! carries, once for each host in a round, whoever hears them there.
+//! The starter of a run has the air and the shadows of all agents. A host has boards: it is told everything that their shadows sent,
+//! received and computed, lets the boards follow, and reports how they compare. Frames travel as the sealed bytes that the air
+//! carries, once per host and round, however many boards receive them there.
 
-mod elsewhere;
 mod gateway;
+mod remote;
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::elsewhere::BoardsElsewhere;
 pub use self::gateway::StartBoards;
 pub(crate) use self::gateway::attend;
+pub use self::remote::RemoteBoards;
 use fabswarm_sim::swarm::{BoardChange, BoardView, BoardWarning, DigestCounts, ShadowRound};
 
-/// What a host is told about shadows and boards, in the order in which it happened. Frames are numbers of a [`BoardBatch`]'s.
+/// An event of a shadow or a command to a board. Calls keep their order; a frame is an index into the [`BoardBatch`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum BoardCall {
     Sent { agent: usize, frame: usize },
@@ -31,7 +31,7 @@ enum BoardCall {
     CatchUp,
 }
 
-/// Calls as they travel, with every frame once.
+/// Encoded calls, with every frame once.
 #[derive(Debug, Serialize, Deserialize)]
 struct BoardBatch<'a> {
     #[serde(borrow)]
@@ -39,7 +39,7 @@ struct BoardBatch<'a> {
     calls: Vec<BoardCall>,
 }
 
-/// Calls that a host has not heard of yet.
+/// Calls that were not yet sent to a host.
 #[derive(Debug, Default)]
 struct PendingCalls {
     frames: HashMap<Vec<u8>, usize>,
@@ -47,7 +47,6 @@ struct PendingCalls {
 }
 
 impl PendingCalls {
-    /// The number of a frame.
     fn frame(&mut self, bytes: &[u8]) -> usize {
         match self.frames.get(bytes) {
             Some(&number) => number,
@@ -59,7 +58,7 @@ impl PendingCalls {
         }
     }
 
-    /// All calls as they travel, once.
+    /// Takes all calls, encoded.
     fn take(&mut self) -> Vec<u8> {
         let mut frames: Vec<(&[u8], usize)> =
             self.frames.iter().map(|(frame, &number)| (&**frame, number)).collect();
@@ -72,14 +71,14 @@ impl PendingCalls {
     }
 }
 
-/// How the boards of a host are.
+/// The state of the boards of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardsReport {
     pub digests: DigestCounts,
     pub deepest_stack_bytes: Option<u32>,
     /// Each board, with its agent.
     pub boards: Vec<(usize, BoardView)>,
-    /// What happened to boards, and what they logged, since the last report.
+    /// Changes of boards since the last report.
     pub changes: Vec<BoardChange>,
     pub warnings: Vec<BoardWarning>,
     /// Why they cannot go on.

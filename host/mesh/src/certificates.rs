@@ -1,4 +1,4 @@
-//! Who belongs to a cluster: a small certificate authority, a certificate for every host, and one for who starts runs.
+//! The members of a cluster: a small certificate authority, a certificate for every host, and one for the starter of runs.
 //!
 //! Hosts speak mutual TLS: nobody without a certificate of the same authority learns or changes anything, a host's certificate is
 //! good for its address alone, and a host answers only the names that its cluster had when it was made. On loopback every user has a
@@ -30,7 +30,7 @@ use webpki::EndEntityCert;
 
 use crate::hosts_file::Host;
 
-/// The folder, and the name, of who starts runs.
+/// The folder and the name of the starter of runs.
 pub const STARTER: &str = "starter";
 const AUTHORITY: &str = "ca.pem";
 const CERTIFICATE: &str = "host.pem";
@@ -113,7 +113,7 @@ pub fn new_cluster_until(
     let cluster = toml_edit::ser::to_string(&ClusterFile { members: members.clone() })
         .map_err(|error| unwritten(folder, error.to_string()))?;
     for (number, name) in members.iter().enumerate() {
-        // Who starts runs dials and never listens, so its certificate is good for no address.
+        // The starter dials and never listens, so its certificate names no address.
         let address = hosts.get(number).and_then(|host| host.address.parse::<SocketAddr>().ok());
         let mut names: Vec<String> = address.iter().map(|address| address.ip().to_string()).collect();
         if address.is_some_and(|address| address.ip().is_loopback()) {
@@ -133,14 +133,14 @@ pub fn new_cluster_until(
     Ok(())
 }
 
-/// What a host shows others, and whom it answers.
+/// The certificate of a host, and the members that it accepts.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     pub(crate) server: Arc<ServerConfig>,
     pub(crate) client: Arc<ClientConfig>,
-    /// What the certificates of members say about them.
+    /// The subjects of the members' certificates.
     subjects: BTreeSet<Vec<u8>>,
-    /// Of the cluster that ends with this machine.
+    /// Whether the cluster is limited to this machine.
     is_local: bool,
 }
 
@@ -149,7 +149,7 @@ impl Credentials {
     /// folder; only this user can read them.
     ///
     /// # Errors
-    /// When there is no cache folder, or what is there belongs to somebody else.
+    /// When there is no cache folder, or another user owns the keys in it.
     pub fn of_this_user() -> Result<Self, Diagnostic> {
         let none = || Diagnostic::new("there is no folder for the keys of loopback hosts", OWN_FOLDER);
         Self::of_user_in(&cache_folder::find().ok_or_else(none)?.join(OWN_CLUSTER))
@@ -177,9 +177,6 @@ impl Credentials {
     }
 
     /// Refuses to speak beyond this machine with credentials that are for this machine alone.
-    ///
-    /// # Errors
-    /// When `address` is one of a network.
     pub(crate) fn check(&self, address: SocketAddr) -> Result<(), Diagnostic> {
         if self.is_local && !address.ip().is_loopback() {
             return Err(Diagnostic::new(
@@ -228,7 +225,7 @@ impl Credentials {
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain.clone(), key.clone_key())
             .map_err(unusable)?;
-        // Certificates are looked at whenever somebody dials.
+        // No session is resumed: the certificate is checked on every connection.
         server.send_tls13_tickets = 0;
         let client = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

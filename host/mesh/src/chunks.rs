@@ -8,12 +8,12 @@ use fabswarm_large::fab::ParcelPart;
 /// Bytes of a chunk: larger ones are slower on loopback and take more memory, smaller ones cost more messages.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
-/// How many chunks a parcel of so many bytes has.
+/// The number of chunks of a parcel of this many bytes.
 pub fn count(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(CHUNK_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// One chunk of `parcel`, if it has so many.
+/// Chunk `number` of `parcel`, if there is one.
 pub fn chunk(round: u32, part: ParcelPart, parcel: &Bytes, number: u32) -> Option<(ChunkHeader, Bytes)> {
     let bytes = parcel.chunks(CHUNK_BYTES).nth(number as usize)?;
     Some((ChunkHeader { round, part, number, bytes: parcel.len() as u64 }, parcel.slice_ref(bytes)))
@@ -25,7 +25,7 @@ pub struct IncomingParcel {
     round: u32,
     part: ParcelPart,
     length: usize,
-    /// As long as that once a chunk has come: a parcel may come in another way.
+    /// Resized to `length` with the first chunk: a shared parcel has none.
     bytes: Vec<u8>,
     has: Vec<bool>,
 }

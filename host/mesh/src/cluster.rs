@@ -1,4 +1,4 @@
-//! The hosts of a run, as seen by who started it.
+//! The hosts of a run, as seen by the process that started it.
 
 mod heartbeat;
 mod losses;
@@ -12,55 +12,55 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::device::Block;
 
-pub use self::losses::{HostNews, LossPolicy};
+pub use self::losses::{LossEvent, LossPolicy};
 pub use self::run::{ClusterRun, HostPart, table};
 pub use self::swarm::ClusterSwarm;
 use crate::Error;
 use crate::certificates::Credentials;
 use crate::daemon::{build_id, clock_s, other_build};
 use crate::hosts_file::Host;
-use crate::line::Peer;
-use crate::message::{Answer, HostPlace, HostStatus, PROTOCOL, Request, RunKind, RunOrder};
+use crate::line::HostPeer;
+use crate::message::{HostBlock, HostStatus, PROTOCOL, Request, Response, RunKind, RunPlan};
 use crate::zenoh_line::ZenohLine;
 
-/// Seconds that clocks of hosts may differ by, the way there and back included.
+/// Seconds that the clocks of hosts may differ by, the round trip included.
 const CLOCKS_APART_S: u64 = 60;
 
 /// Hosts that a run can be started on.
 #[derive(Debug)]
 pub struct Cluster {
     hosts: Vec<Host>,
-    peers: Vec<Peer>,
+    peers: Vec<HostPeer>,
     build: String,
     shares_memory: bool,
 }
 
 impl Cluster {
-    /// Dials all hosts, and asks who they are.
+    /// Dials all hosts.
     ///
     /// # Errors
     /// When one cannot be reached or runs another build.
     pub fn dial(hosts: Vec<Host>, credentials: &Credentials) -> Result<Self, Error> {
-        let dial = |host: &Host| -> Result<Peer, Error> {
+        let dial = |host: &Host| -> Result<HostPeer, Error> {
             let line = ZenohLine::dial(&host.name, &host.address, credentials)?;
-            Ok(Peer::new(host.name.clone(), Box::new(line)))
+            Ok(HostPeer::new(host.name.clone(), Box::new(line)))
         };
         let peers = hosts.iter().map(dial).collect::<Result<_, _>>()?;
         Ok(Cluster::of(hosts, peers, build_id()))
     }
 
     /// Hosts that are reached already.
-    pub(crate) fn of(hosts: Vec<Host>, peers: Vec<Peer>, build: String) -> Self {
+    pub(crate) fn of(hosts: Vec<Host>, peers: Vec<HostPeer>, build: String) -> Self {
         Cluster { hosts, peers, build, shares_memory: true }
     }
 
-    /// Says whether hosts of one machine share memory in a run, as they do unless this says otherwise.
+    /// Sets whether hosts of one machine share memory in a run. They do by default.
     #[must_use]
     pub fn sharing_memory(self, shares_memory: bool) -> Self {
         Cluster { shares_memory, ..self }
     }
 
-    /// Who is there.
+    /// The status of each host.
     ///
     /// # Errors
     /// When one does not answer.
@@ -68,7 +68,7 @@ impl Cluster {
         self.peers.iter().map(status).collect()
     }
 
-    /// Whether no host takes part in the run of that name any more; those that do are told that it is over.
+    /// Ends the run of that name on all hosts. Returns whether none takes part in any run now.
     ///
     /// # Errors
     /// When one does not answer.
@@ -92,7 +92,7 @@ impl Cluster {
         interrupted: &Arc<AtomicBool>,
         policy: LossPolicy,
     ) -> Result<ClusterRun, Error> {
-        let blocks = deal(&self.hosts, agents)?;
+        let blocks = assign_blocks(&self.hosts, agents)?;
         for peer in &self.peers {
             let there = status(peer)?;
             if there.build != self.build || there.protocol != PROTOCOL {
@@ -103,13 +103,13 @@ impl Cluster {
                 return Err(Error::refused(&peer.name, what));
             }
         }
-        let places: Vec<HostPlace> = self
+        let places: Vec<HostBlock> = self
             .hosts
             .iter()
             .zip(&blocks)
-            .map(|(host, &block)| HostPlace { name: host.name.clone(), address: host.address.clone(), block })
+            .map(|(host, &block)| HostBlock { name: host.name.clone(), address: host.address.clone(), block })
             .collect();
-        let order = |host| RunOrder {
+        let plan = |host| RunPlan {
             run: run_name(),
             protocol: PROTOCOL,
             build: self.build.clone(),
@@ -121,14 +121,15 @@ impl Cluster {
             patience_ms: u64::try_from(policy.patience.as_millis()).unwrap_or(u64::MAX),
             shares_memory: self.shares_memory,
         };
-        let first = order(0);
-        let orders = (0..places.len()).map(|host| RunOrder { host, ..first.clone() }).collect();
-        let peers = self.peers.into_iter().map(|peer| Peer { patience: policy.patience, ..peer }).collect();
-        ClusterRun::begin(orders, peers, policy, interrupted)
+        let first = plan(0);
+        let plans = (0..places.len()).map(|host| RunPlan { host, ..first.clone() }).collect();
+        let peers =
+            self.peers.into_iter().map(|peer| HostPeer { patience: policy.patience, ..peer }).collect();
+        ClusterRun::begin(plans, peers, policy, interrupted)
     }
 }
 
-/// How far the clock of a host is off, if it is too far: certificates have dates, and a swarm's keys have times as numbers.
+/// An error if the clock of a host is too far off: certificates have dates, and key numbers of swarms are times.
 fn clock_difference(there_s: u64, here_s: u64) -> Option<Diagnostic> {
     let (off_s, way) = match there_s.checked_sub(here_s) {
         Some(ahead) => (ahead, "ahead of"),
@@ -142,28 +143,28 @@ fn clock_difference(there_s: u64, here_s: u64) -> Option<Diagnostic> {
     })
 }
 
-fn status(peer: &Peer) -> Result<HostStatus, Error> {
+fn status(peer: &HostPeer) -> Result<HostStatus, Error> {
     match peer.ask("", &Request::Status, &[], &|| false)? {
-        (Answer::Status(status), _) => Ok(*status),
+        (Response::Status(status), _) => Ok(*status),
         (other, _) => Err(unexpected(peer, &other)),
     }
 }
 
-fn unexpected(peer: &Peer, answer: &Answer) -> Error {
+fn unexpected(peer: &HostPeer, answer: &Response) -> Error {
     Error::malformed(&peer.name, format!("{answer:?}"))
 }
 
-/// Tells this run from all others of these hosts.
+/// A name that no other run of these hosts has.
 fn run_name() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_micros(), std::process::id())
 }
 
-/// The agents of each host: as many as it asks for, and of the rest equally many for each other host.
+/// Assigns agents to hosts: as many as a host asks for, and equal shares of the rest to all others.
 ///
 /// # Errors
 /// When that leaves an agent without a host, or a host without an agent.
-pub fn deal(hosts: &[Host], agents: usize) -> Result<Vec<Block>, Diagnostic> {
+pub fn assign_blocks(hosts: &[Host], agents: usize) -> Result<Vec<Block>, Diagnostic> {
     let wanted: usize = hosts.iter().filter_map(|host| host.agents).sum();
     let others = hosts.iter().filter(|host| host.agents.is_none()).count();
     let Some(rest) = agents.checked_sub(wanted).filter(|&rest| rest >= others && (others > 0 || rest == 0))
@@ -178,11 +179,11 @@ pub fn deal(hosts: &[Host], agents: usize) -> Result<Vec<Block>, Diagnostic> {
             "change swarm.agents, or `agents` of the hosts, so that every agent has one host and every host an agent",
         ));
     };
-    let (mut first, mut dealt) = (0, 0);
+    let (mut first, mut assigned) = (0, 0);
     let block = |host: &Host| {
         let agents = host.agents.unwrap_or_else(|| {
-            dealt += 1;
-            rest / others + usize::from(dealt <= rest % others)
+            assigned += 1;
+            rest / others + usize::from(assigned <= rest % others)
         });
         first += agents;
         Block { first: first - agents, agents }
@@ -208,21 +209,21 @@ mod tests {
     #[test]
     fn every_agent_has_a_host() {
         let host = |agents| Host { name: "a".to_owned(), address: "127.0.0.1:1".to_owned(), agents };
-        let dealt = |wishes: &[Option<usize>], agents| {
+        let assigned = |wishes: &[Option<usize>], agents| {
             let hosts: Vec<Host> = wishes.iter().map(|&wish| host(wish)).collect();
-            let blocks = deal(&hosts, agents)?;
+            let blocks = assign_blocks(&hosts, agents)?;
             Ok::<_, Diagnostic>(blocks.iter().map(|block| (block.first, block.agents)).collect::<Vec<_>>())
         };
-        assert_eq!(dealt(&[None, None, None], 10).unwrap(), [(0, 4), (4, 3), (7, 3)]);
-        assert_eq!(dealt(&[None, Some(6), None], 10).unwrap(), [(0, 2), (2, 6), (8, 2)]);
-        assert_eq!(dealt(&[Some(6), Some(4)], 10).unwrap(), [(0, 6), (6, 4)]);
+        assert_eq!(assigned(&[None, None, None], 10).unwrap(), [(0, 4), (4, 3), (7, 3)]);
+        assert_eq!(assigned(&[None, Some(6), None], 10).unwrap(), [(0, 2), (2, 6), (8, 2)]);
+        assert_eq!(assigned(&[Some(6), Some(4)], 10).unwrap(), [(0, 6), (6, 4)]);
         for (wishes, agents) in [
             (&[None, None][..], 1),
             (&[Some(6), Some(3)], 10),
             (&[Some(11), None], 10),
             (&[Some(10), None], 10),
         ] {
-            let refusal = dealt(wishes, agents).unwrap_err().to_string();
+            let refusal = assigned(wishes, agents).unwrap_err().to_string();
             assert!(refusal.contains(&format!("{agents} agents")) && refusal.contains("help: "), "{refusal}");
         }
     }

@@ -15,26 +15,25 @@ use crate::boards::{self, StartBoards};
 use crate::certificates::Credentials;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostedRun, RunEnd};
-use crate::line::{Peer, Replies};
-use crate::message::{Answer, HostStatus, PROTOCOL, Request, RunKind, RunOrder, Unreadable, pack, unpack};
-use crate::strangers::Refusal;
+use crate::line::{HostPeer, Replies};
+use crate::message::{HostStatus, PROTOCOL, Request, Response, RunKind, RunPlan, Unreadable, pack, unpack};
+use crate::refusals::HandshakeRefusal;
 use crate::worker::{self, Dial};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
 
-/// How often a thread that waits looks whether it is to end.
+/// Interval at which a waiting thread checks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What happens on a host, for whoever looks at it.
+/// Something that happens on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     Listening(SocketAddr),
-    Begun(Box<RunOrder>),
+    Begun(Box<RunPlan>),
     Ended(RunEnd),
 }
 
-/// A host that waits for runs.
 #[derive(Debug)]
-struct HostState {
+struct HostDaemon {
     name: String,
     build: String,
     device: HostDevice,
@@ -45,17 +44,17 @@ struct HostState {
 /// How a host is set up.
 #[derive(Clone, Debug)]
 pub struct HostSetup {
-    /// What it is called; its address where it has no other name.
+    /// Its name; by default its address.
     pub name: Option<String>,
     /// Where it listens; port 0 stands for a free one.
     pub address: SocketAddr,
     pub credentials: Credentials,
     pub device: HostDevice,
-    /// Hears why somebody without proper credentials is refused: each reason once.
-    pub refused: fn(Refusal),
+    /// Receives each reason for refusing a peer, once.
+    pub refused: fn(HandshakeRefusal),
 }
 
-/// Takes part in runs until `interrupted`; in those with boards where it can start some.
+/// Takes part in runs until `interrupted`. Runs with boards need `start_boards`.
 ///
 /// # Errors
 /// When it cannot listen.
@@ -69,7 +68,7 @@ pub fn serve(
     let credentials = &setup.credentials;
     let listener = ZenohListener::listen(setup.address, credentials, setup.refused)?;
     let name = setup.name.clone().unwrap_or_else(|| listener.address.to_string());
-    let host = HostState::new(name, build_id(), setup.device.clone());
+    let host = HostDaemon::new(name, build_id(), setup.device.clone());
     observe(HostEvent::Listening(listener.address));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -81,7 +80,7 @@ pub fn serve(
             }
         });
         // The rounds stay on this thread: it is one of those that compute.
-        let dial = |order: &RunOrder, host: usize| dial(order, host, credentials);
+        let dial = |plan: &RunPlan, host: usize| dial(plan, host, credentials);
         host.take_part(cache, &dial, start_boards, interrupted, observe);
         is_over.store(true, Ordering::Relaxed);
     });
@@ -89,16 +88,15 @@ pub fn serve(
     Ok(())
 }
 
-/// The way to another host of a run.
-fn dial(order: &RunOrder, host: usize, credentials: &Credentials) -> Result<Peer, Diagnostic> {
-    let crate::message::HostPlace { name, address, .. } = &order.hosts[host];
+fn dial(plan: &RunPlan, host: usize, credentials: &Credentials) -> Result<HostPeer, Diagnostic> {
+    let crate::message::HostBlock { name, address, .. } = &plan.hosts[host];
     let line = ZenohLine::dial(name, address, credentials)?;
-    Ok(Peer::new(name.clone(), Box::new(line)))
+    Ok(HostPeer::new(name.clone(), Box::new(line)))
 }
 
-impl HostState {
+impl HostDaemon {
     fn new(name: String, build: String, device: HostDevice) -> Self {
-        HostState { name, build, device, run: Mutex::new(None), changed: Condvar::new() }
+        HostDaemon { name, build, device, run: Mutex::new(None), changed: Condvar::new() }
     }
 
     fn run(&self) -> MutexGuard<'_, Option<Arc<HostedRun>>> {
@@ -130,22 +128,22 @@ impl HostState {
         observe: &mut dyn FnMut(HostEvent),
     ) {
         while let Some(run) = self.next_run(interrupted) {
-            observe(HostEvent::Begun(Box::new(run.order.clone())));
+            observe(HostEvent::Begun(Box::new(run.plan.clone())));
             let end = std::thread::scope(|scope| {
                 scope.spawn(|| run.answer_waiting(interrupted));
-                match &run.order.kind {
+                match &run.plan.kind {
                     RunKind::Training { digest } => worker::work(&run, digest, cache, &self.device, dial),
                     RunKind::Boards { .. } => boards::attend(&run, start_boards),
                 }
             });
             observe(HostEvent::Ended(end.unwrap_or_else(|error| RunEnd::Failed(error.to_string()))));
-            self.await_farewell(&run);
+            self.wait_until_forgotten(&run);
             *self.run() = None;
         }
     }
 
-    /// A run that failed here is kept until whoever started it knows why, or is gone.
-    fn await_farewell(&self, run: &HostedRun) {
+    /// Keeps a run that failed here until its starter knows why, or is gone.
+    fn wait_until_forgotten(&self, run: &HostedRun) {
         while !run.is_forgotten() {
             std::thread::sleep(LOOK_EVERY / 4);
         }
@@ -154,44 +152,44 @@ impl HostState {
     fn answer(&self, question: &[u8], replies: Box<dyn Replies>) {
         let ((run, request), body) = match unpack::<(String, Request)>(&[question]) {
             Ok(found) => found,
-            // Who asked it does so again.
-            Err(Unreadable::Damaged) => return replies.reply(pack(&Answer::NotYet)),
+            // The requester asks again.
+            Err(Unreadable::Damaged) => return replies.reply(pack(&Response::NotYet)),
             Err(Unreadable::Malformed(what)) => {
-                return replies.reply(pack(&Answer::Refused(format!("not a question: {what}"))));
+                return replies.reply(pack(&Response::Refused(format!("not a question: {what}"))));
             }
         };
         let current = self.run().clone();
         let answer = match (&request, current) {
-            (Request::Status, run) => Answer::Status(Box::new(self.status(run.as_deref()))),
-            (_, Some(current)) if current.order.run == run => {
+            (Request::Status, run) => Response::Status(Box::new(self.status(run.as_deref()))),
+            (_, Some(current)) if current.plan.run == run => {
                 return current.answer(request, &body.to_vec(), replies);
             }
-            (Request::Begin(order), None) => self.begin(order),
-            // It is being put away.
-            (Request::Begin(_), Some(run)) if run.is_over() => Answer::NotYet,
+            (Request::Begin(plan), None) => self.begin(plan),
+            // The run is being cleared away.
+            (Request::Begin(_), Some(run)) if run.is_over() => Response::NotYet,
             (Request::Begin(_), Some(run)) => {
-                let what = format!("it takes part in the run {} already", run.order.run);
+                let what = format!("it takes part in the run {} already", run.plan.run);
                 let remedy = "wait until that has ended, or end it where it was started";
-                Answer::Refused(Diagnostic::new(what, remedy).to_string())
+                Response::Refused(Diagnostic::new(what, remedy).to_string())
             }
-            (Request::End, _) => Answer::Done,
-            _ => Answer::Refused("it takes no part in this run any more".to_owned()),
+            (Request::End, _) => Response::Done,
+            _ => Response::Refused("it takes no part in this run any more".to_owned()),
         };
         replies.reply(pack(&answer));
     }
 
-    fn begin(&self, order: &RunOrder) -> Answer {
-        if order.protocol != PROTOCOL || order.build != self.build {
-            return Answer::Refused(
-                other_build(&self.build, PROTOCOL, &order.build, order.protocol).to_string(),
+    fn begin(&self, plan: &RunPlan) -> Response {
+        if plan.protocol != PROTOCOL || plan.build != self.build {
+            return Response::Refused(
+                other_build(&self.build, PROTOCOL, &plan.build, plan.protocol).to_string(),
             );
         }
-        if order.host >= order.hosts.len() {
-            return Answer::Refused("the run has no such host".to_owned());
+        if plan.host >= plan.hosts.len() {
+            return Response::Refused("the run has no such host".to_owned());
         }
-        *self.run() = Some(Arc::new(HostedRun::new(order.clone())));
+        *self.run() = Some(Arc::new(HostedRun::new(plan.clone())));
         self.changed.notify_all();
-        Answer::Done
+        Response::Done
     }
 
     fn status(&self, run: Option<&HostedRun>) -> HostStatus {
@@ -215,7 +213,6 @@ pub(crate) fn other_build(here: &str, protocol: u32, there: &str, other_protocol
     Diagnostic::new(what, SAME_BUILD)
 }
 
-/// Seconds since 1970.
 pub(crate) fn clock_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

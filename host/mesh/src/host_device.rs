@@ -13,7 +13,7 @@ pub enum HostDevice {
 }
 
 impl HostDevice {
-    /// What it is, for whoever asks how the host is.
+    /// Its name, as `fabswarm host status` shows it.
     pub fn name(&self) -> String {
         match self {
             HostDevice::Cpu => Cpu::<f32>::new().name(),
@@ -21,7 +21,7 @@ impl HostDevice {
         }
     }
 
-    /// Bytes of its memory that nobody uses, where that is known.
+    /// Free bytes of its memory, where that is known.
     pub fn free_bytes(&self) -> Option<u64> {
         match self {
             HostDevice::Cpu => Cpu::<f32>::new().free_bytes(),

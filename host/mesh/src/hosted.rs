@@ -1,10 +1,9 @@
-//! A run on this host, as others see it: what they may ask is answered at once, later, or by the thread that computes.
+//! A run on this host, as others see it. Requests are answered at once, later, or by the thread that computes.
 
 mod offered;
 mod run_end;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,34 +12,29 @@ pub use self::offered::OfferedParcel;
 pub use self::run_end::RunEnd;
 use crate::Error;
 use crate::line::Replies;
-use crate::message::{Answer, HostTraffic, Request, RunOrder, RunStatus, pack};
+use crate::message::{HostTraffic, Request, Response, RunPlan, RunStatus, pack};
 use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
 /// Rounds whose parcels are kept for hosts that are behind: a host that is further ahead waits for them.
 const KEPT_ROUNDS: usize = 4;
-/// A question that cannot be answered yet gets word of that after so long.
+/// A request that cannot be answered yet gets [`Response::NotYet`] after this time.
 const NOT_YET_AFTER: Duration = Duration::from_secs(2);
-/// A run ends when whoever started it says nothing for so long.
+/// A run ends when its starter is silent for this long.
 const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 
 /// A run on this host.
+#[derive(Debug)]
 pub struct HostedRun {
-    pub order: RunOrder,
+    pub plan: RunPlan,
     state: Mutex<HostedState>,
     changed: Condvar,
 }
 
-impl fmt::Debug for HostedRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostedRun").field("order", &self.order).finish_non_exhaustive()
-    }
-}
-
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct HostedState {
-    /// The last order that was followed, and how far it lets the host go.
-    order: u64,
+    /// The last command that was followed, and the last round that it permits.
+    command_seq: u64,
     until: u32,
     /// The last round that was begun, and the last that is done; none while the host prepares.
     begun: u32,
@@ -48,21 +42,21 @@ struct HostedState {
     /// Parcels by round, part and host.
     parcels: BTreeMap<(u32, ParcelPart, usize), OfferedParcel>,
     waiting: Vec<HostTask>,
-    /// What only the thread that computes can answer.
+    /// Requests that only the thread that computes can answer.
     tasks: VecDeque<HostTask>,
     traffic: HostTraffic,
-    /// A slab of the memory that it shares, if it does; nothing while it prepares.
+    /// A slab of the memory that it shares, if it does; `None` while it prepares.
     slab: Option<Option<SlabHandle>>,
     /// Hosts that it shares memory with.
     sharing: BTreeSet<usize>,
-    /// Hosts that this one goes on without.
-    silent: BTreeSet<usize>,
-    /// Hosts that it does not hear, and waits for until whoever started the run says that they are lost.
-    unheard: BTreeSet<usize>,
+    /// Hosts that this one does not wait for.
+    excluded: BTreeSet<usize>,
+    /// Hosts that do not respond. This host waits for them until the starter of the run declares them lost.
+    suspected: BTreeSet<usize>,
     heard_of_starter: Option<Instant>,
     is_leaving: bool,
     end: Option<RunEnd>,
-    /// Whoever started it wants to hear no more of it.
+    /// Its starter will ask no more.
     is_forgotten: bool,
 }
 
@@ -71,7 +65,6 @@ impl HostedState {
         self.heard_of_starter.is_some_and(|heard| heard.elapsed() > ABANDONED_AFTER)
     }
 
-    /// Why the run is over, if it is.
     fn end(&mut self) -> Option<RunEnd> {
         if self.end.is_none() && self.is_abandoned() {
             self.end = Some(RunEnd::Abandoned);
@@ -79,58 +72,66 @@ impl HostedState {
         self.end.clone()
     }
 
-    fn silence(&mut self, host: usize) {
-        self.silent.insert(host);
-        self.unheard.remove(&host);
+    /// Whether a command is newer than all before, which is the condition to follow it.
+    fn accept(&mut self, seq: u64) -> bool {
+        let is_new = seq > self.command_seq;
+        self.command_seq = self.command_seq.max(seq);
+        is_new
+    }
+
+    fn exclude(&mut self, host: usize) {
+        self.excluded.insert(host);
+        self.suspected.remove(&host);
         self.parcels.retain(|&(_, _, to), _| to != host);
     }
 
     fn is_recalled(&self) -> bool {
         let is_recall =
-            |task: &HostTask| matches!(task.request, Request::Rejoin { order, .. } if order > self.order);
+            |task: &HostTask| matches!(task.request, Request::Rejoin { seq, .. } if seq > self.command_seq);
         self.tasks.iter().any(is_recall)
     }
 
-    /// The answer to a question that had to wait, once there is one.
+    /// The response to a request that had to wait, once there is one.
     fn late_answer(&self, request: &Request) -> Option<LateAnswer> {
         let answer = match request {
             _ if self.end.is_some() => self.end.as_ref().map(RunEnd::refusal),
             Request::Reached { round } => {
                 let is_leaving = self.is_leaving;
                 let reached = self.reached.filter(|reached| reached >= round || is_leaving);
-                reached.map(|round| Answer::Reached { round, is_leaving })
+                reached.map(|round| Response::Reached { round, is_leaving })
             }
             Request::Parcel { round, part, to, .. } => {
                 return self.parcels.get(&(*round, *part, *to)).cloned().map(LateAnswer::Parcel);
             }
-            Request::Slab => self.slab.clone().map(Answer::Slab),
+            Request::Slab => self.slab.clone().map(Response::Slab),
             _ => None,
         };
         answer.map(LateAnswer::Plain)
     }
 
-    /// A question that can be answered now, if only that there is no answer yet: whoever waits that long hears that this host lives,
-    /// and asks again. Zenoh's liveliness would say it of the link, but not of the threads behind it.
+    /// Takes a request that can be answered now, or that has waited so long that it gets [`Response::NotYet`]: the requester learns that
+    /// this host is alive, and asks again. Zenoh's liveliness covers the link, but not the threads behind it.
     fn take_answerable(&mut self, not_yet_after: Duration) -> Option<(HostTask, LateAnswer)> {
         let is_late = |task: &HostTask| task.since.elapsed() >= not_yet_after;
-        let not_yet = |task: &HostTask| is_late(task).then_some(LateAnswer::Plain(Answer::NotYet));
+        let not_yet = |task: &HostTask| is_late(task).then_some(LateAnswer::Plain(Response::NotYet));
         for (at, task) in self.waiting.iter().enumerate() {
             if let Some(answer) = self.late_answer(&task.request).or_else(|| not_yet(task)) {
                 return Some((self.waiting.swap_remove(at), answer));
             }
         }
         let at = self.tasks.iter().position(is_late)?;
-        Some((self.tasks.remove(at)?, LateAnswer::Plain(Answer::NotYet)))
+        Some((self.tasks.remove(at)?, LateAnswer::Plain(Response::NotYet)))
     }
 }
 
-/// What a question that had to wait is answered.
+/// The response to a request that had to wait.
 enum LateAnswer {
-    Plain(Answer),
+    Plain(Response),
     Parcel(OfferedParcel),
 }
 
-/// A question that waits: for its answer, or for the thread that computes.
+/// A request that waits for its response, or for the thread that computes.
+#[derive(Debug)]
 pub struct HostTask {
     pub request: Request,
     pub body: Vec<u8>,
@@ -138,13 +139,7 @@ pub struct HostTask {
     since: Instant,
 }
 
-impl fmt::Debug for HostTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HostTask").field(&self.request).finish()
-    }
-}
-
-/// What the thread that computes does next.
+/// The next work of the thread that computes.
 #[derive(Debug)]
 pub enum HostWork {
     Task(HostTask),
@@ -153,16 +148,16 @@ pub enum HostWork {
 }
 
 impl HostedRun {
-    pub fn new(order: RunOrder) -> Self {
+    pub fn new(plan: RunPlan) -> Self {
         let state = HostedState { heard_of_starter: Some(Instant::now()), ..HostedState::default() };
-        HostedRun { order, state: Mutex::new(state), changed: Condvar::new() }
+        HostedRun { plan, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, HostedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a question about this run, or keeps it for later.
+    /// Answers a request about this run, or keeps it for later.
     pub fn answer(&self, request: Request, body: &[u8], replies: Box<dyn Replies>) {
         let mut state = self.state();
         if !matches!(request, Request::Parcel { .. } | Request::Status) {
@@ -172,36 +167,36 @@ impl HostedRun {
             Request::End => {
                 state.end.get_or_insert(RunEnd::Ended);
                 state.is_forgotten = true;
-                Some(Answer::Done)
+                Some(Response::Done)
             }
             _ if state.end.is_some() => state.end.as_ref().map(RunEnd::refusal),
-            Request::Begin(order) if **order == self.order => Some(Answer::Done),
-            Request::Begin(_) => Some(Answer::Refused("it has begun this run in another way".to_owned())),
-            Request::Alive => {
-                Some(Answer::Alive { order: state.order, unheard: state.unheard.iter().copied().collect() })
-            }
-            Request::Silence { order, host } => {
-                if *order > state.order {
-                    state.order = *order;
-                    state.silence(*host);
+            Request::Begin(plan) if **plan == self.plan => Some(Response::Done),
+            Request::Begin(_) => Some(Response::Refused("it has begun this run in another way".to_owned())),
+            Request::Alive => Some(Response::Alive {
+                seq: state.command_seq,
+                suspected: state.suspected.iter().copied().collect(),
+            }),
+            Request::ExcludeHost { seq, host } => {
+                if state.accept(*seq) {
+                    state.exclude(*host);
                 }
-                Some(Answer::Done)
+                Some(Response::Done)
             }
-            Request::Permit { order, until } => {
-                if *order > state.order {
-                    (state.order, state.until) = (*order, *until);
+            Request::Permit { seq, until } => {
+                if state.accept(*seq) {
+                    state.until = *until;
                 }
-                Some(Answer::Done)
+                Some(Response::Done)
             }
-            Request::Halt { order } => {
-                if *order > state.order {
-                    (state.order, state.until) = (*order, state.begun);
+            Request::Halt { seq } => {
+                if state.accept(*seq) {
+                    state.until = state.begun;
                 }
-                Some(Answer::Reached { round: state.until, is_leaving: state.is_leaving })
+                Some(Response::Reached { round: state.until, is_leaving: state.is_leaving })
             }
-            Request::Traffic => Some(Answer::Traffic(state.traffic)),
+            Request::Traffic => Some(Response::Traffic(state.traffic)),
             Request::Parcel { round, part, to, .. } => {
-                // Who asks for a parcel has what it needs of those before.
+                // A host that asks for a parcel has all earlier ones.
                 let now = (*round, *part);
                 state.parcels.retain(|&(round, part, other), _| other != *to || (round, part) >= now);
                 state.waiting.retain(|question| match &question.request {
@@ -212,11 +207,11 @@ impl HostedRun {
             }
             Request::Share { host } => {
                 state.sharing.insert(*host);
-                Some(Answer::Done)
+                Some(Response::Done)
             }
             Request::Reached { .. } | Request::Slab => None,
             _ => {
-                // Who asks again no longer waits for the first answer.
+                // A repeated request replaces the first one.
                 state.tasks.retain(|task| task.request != request);
                 let task = HostTask { request, body: body.to_vec(), replies, since: Instant::now() };
                 state.tasks.push_back(task);
@@ -237,8 +232,8 @@ impl HostedRun {
         self.changed.notify_all();
     }
 
-    /// Answers questions that had to wait, until the run is over: the work of a thread of its own. When `interrupted`, whoever
-    /// started the run is told that this host wants to leave it.
+    /// Answers requests that had to wait, until the run is over; runs on its own thread. When `interrupted`, the starter of the run is
+    /// told that this host wants to leave it.
     pub fn answer_waiting(&self, interrupted: &AtomicBool) {
         let not_yet_after = NOT_YET_AFTER.min(self.patience() / 4);
         loop {
@@ -304,7 +299,7 @@ impl HostedRun {
             if state.end().is_some() || state.is_recalled() {
                 return Err(Error::Over);
             }
-            if state.silent.contains(&to) {
+            if state.excluded.contains(&to) {
                 return Ok(());
             }
             let kept: BTreeSet<(u32, usize)> = state
@@ -318,7 +313,7 @@ impl HostedRun {
                 break;
             }
             if begun.elapsed() >= self.patience() {
-                state.unheard.extend(kept.first().map(|&(_, host)| host));
+                state.suspected.extend(kept.first().map(|&(_, host)| host));
             }
             let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -330,30 +325,30 @@ impl HostedRun {
         Ok(())
     }
 
-    /// How long another host may say nothing before it counts as lost.
+    /// Silence after which another host counts as lost.
     pub fn patience(&self) -> Duration {
-        Duration::from_millis(self.order.patience_ms)
+        Duration::from_millis(self.plan.patience_ms)
     }
 
-    /// Goes on without another host.
-    pub fn silence(&self, host: usize) {
-        self.state().silence(host);
+    /// Waits no longer for another host.
+    pub fn exclude(&self, host: usize) {
+        self.state().exclude(host);
         self.changed.notify_all();
     }
 
-    /// Notes whether another host is heard.
+    /// Notes whether another host responds.
     pub fn hear(&self, host: usize, is_heard: bool) {
-        let unheard = &mut self.state().unheard;
+        let suspected = &mut self.state().suspected;
         if is_heard {
-            unheard.remove(&host)
+            suspected.remove(&host)
         } else {
-            unheard.insert(host)
+            suspected.insert(host)
         };
     }
 
     /// Whether this host goes on without another one.
-    pub fn is_silent(&self, host: usize) -> bool {
-        self.state().silent.contains(&host)
+    pub fn is_excluded(&self, host: usize) -> bool {
+        self.state().excluded.contains(&host)
     }
 
     /// Whether the round that has begun is to be broken off, since the others are in another one.
@@ -361,26 +356,25 @@ impl HostedRun {
         self.state().is_recalled()
     }
 
-    /// Hears another host again; returns whether it was asked to for the first time.
-    pub fn admit(&self, order: u64, host: usize) -> bool {
+    /// Waits for another host again. Returns whether the command is new.
+    pub fn admit(&self, seq: u64, host: usize) -> bool {
         let mut state = self.state();
-        let is_new = order > state.order;
+        let is_new = state.accept(seq);
         if is_new {
-            state.order = order;
-            state.silent.remove(&host);
-            state.unheard.remove(&host);
+            state.excluded.remove(&host);
+            state.suspected.remove(&host);
         }
         is_new
     }
 
-    /// Stands after `round` without these hosts, until it may go on; returns whether it was asked to for the first time.
-    pub fn rejoin(&self, order: u64, round: u32, silent: &[usize]) -> bool {
+    /// Stops after `round`, without the excluded hosts, until it may go on. Returns whether the command is new.
+    pub fn rejoin(&self, seq: u64, round: u32, excluded: &[usize]) -> bool {
         let mut state = self.state();
-        let is_new = order > state.order;
+        let is_new = state.accept(seq);
         if is_new {
-            (state.order, state.until) = (order, round);
-            state.silent = silent.iter().copied().collect();
-            state.unheard.clear();
+            state.until = round;
+            state.excluded = excluded.iter().copied().collect();
+            state.suspected.clear();
             state.parcels.clear();
         }
         is_new
@@ -400,7 +394,7 @@ impl HostedRun {
         self.state().traffic.received_shared += bytes as u64;
     }
 
-    /// Counts the time of a round that is done, and what of `compute` parcels came in beside.
+    /// Counts the time of a finished round; `hidden` is the part of `compute` during which parcels arrived.
     pub fn spend(&self, exchange: Duration, compute: Duration, hidden: Duration) {
         let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let traffic = &mut self.state().traffic;
@@ -428,7 +422,7 @@ impl HostedRun {
         self.changed.notify_all();
     }
 
-    /// Whether nobody wants anything of it any more.
+    /// Whether the run has ended or its starter is gone.
     pub fn is_over(&self) -> bool {
         self.state().end().is_some()
     }
@@ -438,7 +432,7 @@ impl HostedRun {
         self.state().is_leaving
     }
 
-    /// Whether nobody will ask about it again.
+    /// Whether no request about it will come again.
     pub fn is_forgotten(&self) -> bool {
         let state = self.state();
         state.is_forgotten || state.is_abandoned()
@@ -447,8 +441,8 @@ impl HostedRun {
     pub fn status(&self) -> RunStatus {
         let state = self.state();
         RunStatus {
-            run: self.order.run.clone(),
-            block: self.order.hosts[self.order.host].block,
+            run: self.plan.run.clone(),
+            block: self.plan.hosts[self.plan.host].block,
             round: state.reached,
             traffic: state.traffic,
         }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// What it is called; its address where it has no other name.
+    /// Its name; by default its address.
     #[serde(default)]
     pub name: String,
     /// Where `fabswarm host` listens.
@@ -20,7 +20,7 @@ pub struct Host {
     pub agents: Option<usize>,
 }
 
-/// What `--hosts` names.
+/// The value of `--hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostList {
     /// Hosts that run already.

@@ -2,30 +2,30 @@
 //!
 //! Every host runs `fabswarm host` and owns a block of neighbouring agents; `fabswarm train --hosts` and `fabswarm run --hosts` start
 //! a run on them and keep its folder. Links of a round follow from the scenario, so every host knows what it must send and what it will get
-//! ([`fabswarm_large::training::block`]). What there is to agree on is who may go on to which round.
+//! ([`fabswarm_large::training::block`]). They agree only on which round each may go on to.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`message`] | what hosts ask each other, and what they answer |
-//! | [`mod@line`] | the one way from a host to another: a question, and answers to it |
-//! | [`certificates`] | who belongs to a cluster |
-//! | `tunnel`, [`strangers`] | TLS between machines, and who was refused |
+//! | [`message`] | requests and responses between hosts |
+//! | [`mod@line`] | the connection to another host: a request, and responses to it |
+//! | [`certificates`] | the members of a cluster |
+//! | `tunnel`, [`refusals`] | TLS between machines, and why a peer was refused |
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
 //! | [`worker`], [`host_device`] | the rounds of a run on this host, and where it computes them |
-//! | [`boards`] | boards on other hosts, and what a host with boards does |
+//! | [`boards`] | boards on other hosts, at both ends |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
-//! | [`cluster`] | the hosts of a run, as seen by who started it |
+//! | [`cluster`] | the hosts of a run, as seen by the process that started it |
 //! | [`hosts_file`], [`local`] | which hosts, or as many processes on this machine |
 //!
-//! **Asked, not told.** A host never sends what it was not asked for: who needs something asks for it when it has room, and asks
-//! again for what did not come. Every question may be repeated, lost or late without harm. A host listens and never dials; who asks
-//! dials, so no two processes dial each other.
+//! **Pull, not push.** A host sends only what another requests. The requester asks when it has room, and asks again for what did not
+//! come. Every request may be repeated, lost or late without harm. The requester dials and the host listens, so no two processes
+//! dial each other.
 //!
 //! **Ours beside Zenoh**, and why:
 //! - Chunks: Zenoh fragments messages too, but hands over whole ones. A chunk that was lost is asked for again by itself.
 //! - Questions that are asked again: Zenoh's "reliable" is a marker, and a query whose link breaks ends without an answer.
-//! - [`message::Answer::NotYet`] and heartbeats: liveliness is that of a link and has a lease of its own, 10 s whatever
+//! - [`message::Response::NotYet`] and heartbeats: Zenoh's liveliness is that of a link and has a lease of 10 s, whatever
 //!   `--host-patience` says. A process that hangs keeps its link. A heartbeat also says whom a host does not hear.
 //! - Checksums: on loopback nothing else looks at the bytes.
 
@@ -41,7 +41,7 @@ pub mod line;
 pub mod local;
 pub mod message;
 mod near;
-pub mod strangers;
+pub mod refusals;
 mod tunnel;
 pub mod worker;
 mod zenoh_line;

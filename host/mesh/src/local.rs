@@ -8,7 +8,7 @@ use fabswarm_diagnostic::Diagnostic;
 
 use crate::hosts_file::Host;
 
-/// What a host prints, before its address, once it listens.
+/// A host prints this before its address, once it listens.
 pub const LISTENING: &str = "listening on ";
 
 /// Processes of this program that end with it, whatever happens to it: each reads its standard input, which closes then.

@@ -1,4 +1,4 @@
-//! What hosts ask each other, and what they answer: a header, and words behind it.
+//! Requests and responses between hosts: a header, and words behind it.
 
 use std::fmt;
 
@@ -12,31 +12,30 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::{ParcelPart, StatePart};
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
-/// Bytes of a header.
 const HEADER_MAX: usize = 4 << 20;
 const LENGTH_BYTES: usize = 4;
 const CHECKSUM_BYTES: usize = 4;
 const PREFIX_BYTES: usize = LENGTH_BYTES + CHECKSUM_BYTES;
 
-/// What a host is asked, behind the name of the run that it is about. Each may be repeated without harm.
+/// A request to a host; the name of its run is sent with it. Each may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
     /// Who it is, and what it does.
     Status,
     /// To take part in a run.
-    Begin(Box<RunOrder>),
-    /// Nothing: whoever started the run is still there.
+    Begin(Box<RunPlan>),
+    /// Nothing: the starter of the run is alive.
     Alive,
-    /// To go on until `until` is done. What was asked with a larger `order` counts.
-    Permit { order: u64, until: u32 },
+    /// To go on until `until` is done. Of several commands the one with the largest `seq` counts.
+    Permit { seq: u64, until: u32 },
     /// To answer when `round` is done.
     Reached { round: u32 },
     /// To begin no other round, and to answer with the one that it has begun.
-    Halt { order: u64 },
+    Halt { seq: u64 },
     /// To make `round` the last that was done.
     SetRounds { round: u32 },
     /// Words of its state after `round`.
@@ -54,11 +53,11 @@ pub enum Request {
     /// To share memory with the host of that number from now on, which has opened that slab.
     Share { host: usize },
     /// To go on without the host of that number.
-    Silence { order: u64, host: usize },
+    ExcludeHost { seq: u64, host: usize },
     /// To hear the host of that number again.
-    Admit { order: u64, host: usize },
-    /// To go on after `round` from the state it has, without the hosts of these numbers: it was lost, and the others did not wait.
-    Rejoin { order: u64, round: u32, silent: Vec<usize> },
+    Admit { seq: u64, host: usize },
+    /// To go on after `round` from the state it has, without the excluded hosts: it was lost, and the others did not wait.
+    Rejoin { seq: u64, round: u32, excluded: Vec<usize> },
     /// To let its boards follow; what their shadows did is behind it. Batches are numbered from 1 on, and none is followed twice.
     Boards { number: u64 },
     /// Bytes of its boards' logs, from `offset` on.
@@ -69,7 +68,7 @@ pub enum Request {
 
 /// What a host needs to take part in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunOrder {
+pub struct RunPlan {
     /// Tells runs apart.
     pub run: String,
     pub protocol: u32,
@@ -77,7 +76,7 @@ pub struct RunOrder {
     pub kind: RunKind,
     /// The resolved scenario, as TOML.
     pub scenario: String,
-    pub hosts: Vec<HostPlace>,
+    pub hosts: Vec<HostBlock>,
     /// The number of the host that is asked.
     pub host: usize,
     /// Whether the others go on when a host is lost.
@@ -88,42 +87,42 @@ pub struct RunOrder {
     pub shares_memory: bool,
 }
 
-/// What hosts do in a run.
+/// The kind of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunKind {
     /// They compute large agents; the digest is of samples, labels and start.
     Training { digest: String },
     /// They have boards, which seal their frames with this key.
-    Boards { key: Option<OrderKey> },
+    Boards { key: Option<RunKey> },
 }
 
 /// The bytes of a swarm's key, which `Debug` does not show.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderKey(pub [u8; 32]);
+pub struct RunKey(pub [u8; 32]);
 
-impl fmt::Debug for OrderKey {
+impl fmt::Debug for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OrderKey(..)")
+        f.write_str("RunKey(..)")
     }
 }
 
 /// A host of a run: where it is, and which agents it computes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostPlace {
+pub struct HostBlock {
     pub name: String,
     pub address: String,
     pub block: Block,
 }
 
-/// What a host answers.
+/// A response of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum Response {
     Done,
     Status(Box<HostStatus>),
-    /// It is alive, and does not hear the hosts of these numbers, since the last `order` that it followed.
+    /// It is alive, has followed the command `seq`, and gets no response of the hosts `suspected`.
     Alive {
-        order: u64,
-        unheard: Vec<usize>,
+        seq: u64,
+        suspected: Vec<usize>,
     },
     /// It will know later.
     NotYet,
@@ -137,7 +136,7 @@ pub enum Answer {
     /// How many sums there are of each kind; the numbers are behind it, each kind's sums before its sizes.
     Imbalances(Vec<usize>),
     Traffic(HostTraffic),
-    /// One chunk of a parcel of so many bytes; its words are behind it.
+    /// One chunk of a parcel; its words are behind it.
     Chunk(ChunkHeader),
     /// A parcel that lies in memory which both hosts have.
     Shared(SharedHeader),
@@ -182,7 +181,7 @@ pub struct HostStatus {
     pub run: Option<RunStatus>,
 }
 
-/// What a host does in a run.
+/// The progress of a host in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStatus {
     pub run: String,
@@ -199,14 +198,14 @@ pub struct HostTraffic {
     pub sent: u64,
     pub planned_received: u64,
     pub received: u64,
-    /// Of the latter, those that lay in memory which both hosts have.
+    /// The part of `received` that came through shared memory.
     pub received_shared: u64,
     /// Chunks that had to be asked for again.
     pub repeated_chunks: u64,
     /// Microseconds in which it waited for parcels and took them, and those of the rest of its rounds.
     pub exchange_us: u64,
     pub compute_us: u64,
-    /// Of the latter, those in which parcels came in beside what it computed.
+    /// The part of `compute_us` during which parcels arrived.
     pub hidden_us: u64,
 }
 
@@ -221,27 +220,27 @@ pub enum Unreadable {
 
 /// A message as it travels: the length of its header, a checksum, the header, and what is behind it, which is not copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct HostMessage {
     pub head: Vec<u8>,
     pub body: Bytes,
 }
 
 /// A message with nothing behind its header.
-pub fn pack(header: &impl Serialize) -> Message {
+pub fn pack(header: &impl Serialize) -> HostMessage {
     pack_with(header, Bytes::new())
 }
 
 /// A message with `body` behind its header.
-pub fn pack_with(header: &impl Serialize, body: Bytes) -> Message {
+pub fn pack_with(header: &impl Serialize, body: Bytes) -> HostMessage {
     let header = serde_json::to_vec(header).expect("messages are plain data");
     let length = u32::try_from(header.len()).expect("a header has less than 4 GiB").to_le_bytes();
     let mut checksum = crc32fast::Hasher::new();
     [&length[..], &header, &body].iter().for_each(|part| checksum.update(part));
     let head = [&length[..], &checksum.finalize().to_le_bytes(), &header].concat();
-    Message { head, body }
+    HostMessage { head, body }
 }
 
-/// What is behind a header, in the pieces in which it came.
+/// The bytes behind a header, in the pieces in which they arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageBody<'a>(pub(crate) Vec<&'a [u8]>);
 
@@ -321,7 +320,7 @@ mod tests {
         let request = Request::Write { round: 3, part: StatePart::Lower(VectorPart::Decisions), offset: 64 };
         let bits = |words: &[f32]| -> Vec<u32> { words.iter().map(|word| word.to_bits()).collect() };
         let words = [1.0, f32::MIN_POSITIVE, -0.0];
-        let Message { head, body } = pack_with(&request, to_bytes(&words).into());
+        let HostMessage { head, body } = pack_with(&request, to_bytes(&words).into());
         let message = [&head[..], &body].concat();
         // However it is cut on its way.
         for at in 0..message.len() {
@@ -339,7 +338,7 @@ mod tests {
             damaged[at] ^= 16;
             assert_eq!(unpack::<Request>(&[&damaged]), Err(Unreadable::Damaged), "byte {at} was changed");
         }
-        assert!(matches!(unpack::<Answer>(&[&message]), Err(Unreadable::Malformed(_))));
+        assert!(matches!(unpack::<Response>(&[&message]), Err(Unreadable::Malformed(_))));
         let large = pack_with(&Request::Status, vec![0; BODY_MAX + 1].into());
         assert!(matches!(unpack::<Request>(&[&large.head, &large.body]), Err(Unreadable::Malformed(_))));
     }

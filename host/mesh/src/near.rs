@@ -1,7 +1,7 @@
 //! Hosts of one machine, which hand parcels over in memory that they share.
 //!
-//! Whoever makes a parcel must know that the other host can open its memory. So before the first round each host asks those at its own
-//! address for a slab, tries to open it, and says so where it could. What fails here is no error: such parcels go over the network.
+//! A host must know that the receiver of a parcel can open its memory. So before the first round each host asks the others at its
+//! address for a slab, tries to open it, and tells them on success. A failure is no error: such parcels go over the network.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,8 +10,8 @@ use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, OutgoingParc
 
 use crate::Error;
 use crate::hosted::HostedRun;
-use crate::line::Peer;
-use crate::message::{Answer, Request, RunOrder};
+use crate::line::HostPeer;
+use crate::message::{Request, Response, RunPlan};
 
 /// Memory that this host shares, and that others share with it.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ pub(crate) struct NearMemory<D: SharedMemory> {
 
 impl<D: SharedMemory> NearMemory<D> {
     /// Finds out which hosts can open each other's memory.
-    pub(crate) fn share(run: &HostedRun, device: &D, peers: &[Option<Peer>]) -> Self {
-        let (order, near) = (&run.order, near(&run.order));
-        let owner = format!("{}/{}", order.run, order.host);
+    pub(crate) fn share(run: &HostedRun, device: &D, peers: &[Option<HostPeer>]) -> Self {
+        let (plan, near) = (&run.plan, near(&run.plan));
+        let owner = format!("{}/{}", plan.run, plan.host);
         let pool = match near.is_empty() {
             true => None,
             false => SlabPool::new(device, &owner).ok(),
@@ -34,17 +34,17 @@ impl<D: SharedMemory> NearMemory<D> {
         for peer in near.into_iter().filter_map(|host| peers[host].as_ref()) {
             // A host that fails is named where it is needed.
             if memory.open(run, device, peer).unwrap_or(false) {
-                let share = Request::Share { host: order.host };
-                let _ = peer.ask(&order.run, &share, &[], &|| run.is_over());
+                let share = Request::Share { host: plan.host };
+                let _ = peer.ask(&plan.run, &share, &[], &|| run.is_over());
             }
         }
         memory
     }
 
     /// Whether memory of another host can be opened.
-    fn open(&mut self, run: &HostedRun, device: &D, peer: &Peer) -> Result<bool, Error> {
-        let slab = match peer.ask(&run.order.run, &Request::Slab, &[], &|| run.is_over())? {
-            (Answer::Slab(slab), _) => slab,
+    fn open(&mut self, run: &HostedRun, device: &D, peer: &HostPeer) -> Result<bool, Error> {
+        let slab = match peer.ask(&run.plan.run, &Request::Slab, &[], &|| run.is_over())? {
+            (Response::Slab(slab), _) => slab,
             _ => None,
         };
         Ok(slab.is_some_and(|slab| self.opened.open(device, &slab).is_ok()))
@@ -63,7 +63,6 @@ impl<D: SharedMemory> NearMemory<D> {
         }
     }
 
-    /// Takes a parcel from memory of another host.
     pub(crate) fn take(
         &mut self,
         trainer: &mut BlockTrainer<'_, D>,
@@ -76,11 +75,11 @@ impl<D: SharedMemory> NearMemory<D> {
 
 /// The other hosts at the address of this one. With a host that may be lost while the others go on there are none: it could wake up
 /// and read what was written over meanwhile.
-fn near(order: &RunOrder) -> Vec<usize> {
+fn near(plan: &RunPlan) -> Vec<usize> {
     let address = |host: usize| -> Option<IpAddr> {
-        order.hosts[host].address.parse().ok().map(|address: SocketAddr| address.ip())
+        plan.hosts[host].address.parse().ok().map(|address: SocketAddr| address.ip())
     };
-    let here = address(order.host).filter(|_| order.shares_memory && !order.outlives_loss);
-    let is_near = |&host: &usize| host != order.host && here.is_some() && address(host) == here;
-    (0..order.hosts.len()).filter(is_near).collect()
+    let here = address(plan.host).filter(|_| plan.shares_memory && !plan.outlives_loss);
+    let is_near = |&host: &usize| host != plan.host && here.is_some() && address(host) == here;
+    (0..plan.hosts.len()).filter(is_near).collect()
 }

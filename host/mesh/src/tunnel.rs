@@ -20,13 +20,13 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::certificates::Credentials;
-use crate::strangers::{Refusal, RefusalLog};
+use crate::refusals::{HandshakeRefusal, RefusalLog};
 
-/// Bytes that are under way in each direction of a connection.
+/// Buffer for each direction of a connection.
 const BUFFER: usize = 256 << 10;
-/// Time in which a connection is made, and its handshake done.
+/// Timeout of a connection and its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Handshakes at once. One more ends the oldest: strangers who say nothing keep no member out.
+/// Handshakes at once. One more ends the oldest, so silent strangers keep no member out.
 const HANDSHAKES: usize = 64;
 /// Pause of a listener that has no file left for another connection.
 const BACK_OFF: Duration = Duration::from_millis(20);
@@ -46,12 +46,12 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Lets members of the cluster through to the Zenoh that listens at [`Tunnel::endpoint`]. `report` hears of each reason for which
-    /// somebody else is refused, once. Returns the address that was taken as well.
+    /// Lets members of the cluster through to the Zenoh session at [`Tunnel::endpoint`]. Each reason for refusing a peer goes to
+    /// `report` once. Also returns the address, with the port that was chosen.
     pub(crate) fn listen(
         address: SocketAddr,
         credentials: &Credentials,
-        report: fn(Refusal),
+        report: fn(HandshakeRefusal),
     ) -> io::Result<(Self, SocketAddr)> {
         let folder = private_folder()?;
         let listener = RUNTIME.block_on(TcpListener::bind(address))?;
@@ -65,7 +65,7 @@ impl Tunnel {
         Ok((Tunnel { folder, accepting }, address))
     }
 
-    /// Carries what Zenoh says to [`Tunnel::endpoint`] to the host at `address`.
+    /// Forwards connections to [`Tunnel::endpoint`] to the host at `address`.
     pub(crate) fn dial(address: SocketAddr, credentials: &Credentials) -> io::Result<Self> {
         let folder = private_folder()?;
         let _runtime = RUNTIME.enter();
@@ -97,7 +97,7 @@ impl Tunnel {
         Ok(Tunnel { folder, accepting: RUNTIME.spawn(accept).abort_handle() })
     }
 
-    /// Where Zenoh listens, or what it dials.
+    /// The endpoint at which Zenoh listens, or which it dials.
     pub(crate) fn endpoint(&self) -> String {
         format!("unixsock-stream/{}", socket_in(&self.folder).display())
     }
@@ -118,7 +118,6 @@ fn socket_in(folder: &TempDir) -> PathBuf {
     folder.path().join("zenoh")
 }
 
-/// Decides who gets through.
 struct Gate {
     credentials: Credentials,
     socket: PathBuf,
@@ -145,18 +144,18 @@ async fn accept(listener: TcpListener, gate: Arc<Gate>) {
 async fn admit(gate: Arc<Gate>, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let acceptor = TlsAcceptor::from(Arc::clone(&gate.credentials.server));
-    // Who says nothing in time is not worth a word.
+    // A peer that is silent until the timeout is not reported.
     let Ok(accepted) = timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
     let outside = match accepted {
         Ok(outside) => outside,
-        Err(error) => return gate.refusals.note(Refusal::of(&error)),
+        Err(error) => return gate.refusals.note(HandshakeRefusal::of(&error)),
     };
     let certificate = outside.get_ref().1.peer_certificates().and_then(<[_]>::first);
     if !certificate.is_some_and(|certificate| gate.credentials.has_member(certificate)) {
-        return gate.refusals.note(Some(Refusal::NoMember));
+        return gate.refusals.note(Some(HandshakeRefusal::NoMember));
     }
     if let Ok(inside) = UnixStream::connect(&gate.socket).await {
-        // Only handshakes are ended to make room for others.
+        // A task of its own: only handshakes are ended to make room for others.
         tokio::spawn(carry(outside, inside));
     }
 }

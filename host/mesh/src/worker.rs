@@ -18,17 +18,17 @@ use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 use crate::Error;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostTask, HostWork, HostedRun, OfferedParcel, RunEnd};
-use crate::line::{FetchedParcel, PAUSE, Peer};
-use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack_with};
+use crate::line::{FetchedParcel, HostPeer, PAUSE};
+use crate::message::{BODY_MAX, Request, Response, RunPlan, pack_with};
 use crate::near::NearMemory;
 
-/// Finds the way to the host of a number, of a run.
-pub type Dial<'d> = dyn Fn(&RunOrder, usize) -> Result<Peer, Diagnostic> + 'd;
+/// Dials a host of a run by its number.
+pub type Dial<'d> = dyn Fn(&RunPlan, usize) -> Result<HostPeer, Diagnostic> + 'd;
 
 /// Takes part in a run with data of that digest until it is over.
 ///
 /// # Errors
-/// When the run cannot begin or go on here. The host has noted it, so that whoever started the run will know.
+/// When the run cannot begin or go on here. The host keeps the reason for the starter of the run.
 pub fn work(
     run: &HostedRun,
     digest: &str,
@@ -46,22 +46,21 @@ pub fn work(
     ended.inspect_err(|error| run.fail(error.to_string()))
 }
 
-/// The other hosts by number; nothing at the place of this one, and of those that a run goes on without.
-struct Peers<'d> {
+/// The other hosts by number; `None` for this host and for excluded ones.
+struct PeerTable<'d> {
     dial: &'d Dial<'d>,
-    peers: Vec<Option<Peer>>,
+    by_host: Vec<Option<HostPeer>>,
 }
 
-impl Peers<'_> {
-    /// Dials a host.
-    fn meet(&mut self, run: &HostedRun, host: usize) -> Result<(), Error> {
-        if host == run.order.host {
+impl PeerTable<'_> {
+    fn connect(&mut self, run: &HostedRun, host: usize) -> Result<(), Error> {
+        if host == run.plan.host {
             return Ok(());
         }
-        match (self.dial)(&run.order, host) {
-            Ok(peer) => self.peers[host] = Some(Peer { patience: run.patience(), ..peer }),
-            Err(_) if run.order.outlives_loss => {
-                run.silence(host);
+        match (self.dial)(&run.plan, host) {
+            Ok(peer) => self.by_host[host] = Some(HostPeer { patience: run.patience(), ..peer }),
+            Err(_) if run.plan.outlives_loss => {
+                run.exclude(host);
                 run.hear(host, false);
             }
             Err(error) => return Err(error.into()),
@@ -77,11 +76,11 @@ fn take_part<D: SharedMemory>(
     device: D,
     dial: &Dial<'_>,
 ) -> Result<RunEnd, Error> {
-    let order = &run.order;
-    let mut peers = Peers { dial, peers: order.hosts.iter().map(|_| None).collect() };
-    (0..order.hosts.len()).try_for_each(|host| peers.meet(run, host))?;
-    let refused = |what: &dyn Display| Error::refused(&order.hosts[order.host].name, what);
-    let file = (Path::new("scenario.toml"), order.scenario.as_str());
+    let plan = &run.plan;
+    let mut peers = PeerTable { dial, by_host: plan.hosts.iter().map(|_| None).collect() };
+    (0..plan.hosts.len()).try_for_each(|host| peers.connect(run, host))?;
+    let refused = |what: &dyn Display| Error::refused(&plan.hosts[plan.host].name, what);
+    let file = (Path::new("scenario.toml"), plan.scenario.as_str());
     let resolved =
         resolve_text_for(ScenarioCommand::Train, Some(file), &[]).map_err(|error| refused(&error))?;
     let prepared = TrainingSetup::new(cache, &resolved.scenario)?;
@@ -94,18 +93,18 @@ fn take_part<D: SharedMemory>(
         let remedy = "fetch them again on both with `fabswarm data fetch --force`, or copy the file";
         return Err(refused(&Diagnostic::new(what, remedy)));
     }
-    let blocks: Vec<Block> = order.hosts.iter().map(|host| host.block).collect();
-    let plan = TrainingPlan::of_block(device, &prepared, &resolved, blocks[order.host])?;
-    let mut trainer = plan.start_block(order.host, blocks, order.outlives_loss)?;
-    let mut near = NearMemory::share(run, trainer.swarm().device(), &peers.peers);
+    let blocks: Vec<Block> = plan.hosts.iter().map(|host| host.block).collect();
+    let training = TrainingPlan::of_block(device, &prepared, &resolved, blocks[plan.host])?;
+    let mut trainer = training.start_block(plan.host, blocks, plan.outlives_loss)?;
+    let mut near = NearMemory::share(run, trainer.swarm().device(), &peers.by_host);
     run.reach(trainer.round());
     let mut imbalances = None;
     loop {
         match run.next() {
             HostWork::Over(end) => return Ok(end),
             HostWork::Task(task) => answer(run, &mut trainer, &mut peers, task, &mut imbalances)?,
-            HostWork::Round => match round(run, &mut trainer, &mut near, &peers.peers) {
-                // Only a host that is told so ends: what others see is what it was told. One that is recalled finds its task.
+            HostWork::Round => match round(run, &mut trainer, &mut near, &peers.by_host) {
+                // A host ends only when it is told to. One that is recalled finds the task in its queue.
                 Err(Error::Over) => {}
                 done => done?,
             },
@@ -117,7 +116,7 @@ fn round<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
     near: &mut NearMemory<D>,
-    peers: &[Option<Peer>],
+    peers: &[Option<HostPeer>],
 ) -> Result<(), Error> {
     let (round, begun) = (trainer.round() + 1, Instant::now());
     run.begin(round);
@@ -164,25 +163,25 @@ fn round<D: SharedMemory>(
     Ok(())
 }
 
-/// Fetches a parcel; nothing where the run goes on without the host that has it.
+/// Fetches a parcel; `None` if its host is excluded.
 fn fetch(
     run: &HostedRun,
-    peers: &[Option<Peer>],
+    peers: &[Option<HostPeer>],
     round: u32,
     ExpectedParcel { from, part, bytes }: ExpectedParcel,
 ) -> Result<Option<FetchedParcel>, Error> {
-    let Some(peer) = peers[from].as_ref().filter(|_| !run.is_silent(from)) else { return Ok(None) };
-    let is_over = || run.is_over() || run.is_recalled() || run.is_silent(from);
+    let Some(peer) = peers[from].as_ref().filter(|_| !run.is_excluded(from)) else { return Ok(None) };
+    let is_over = || run.is_over() || run.is_recalled() || run.is_excluded(from);
     loop {
-        match peer.fetch(&run.order.run, round, part, run.order.host, bytes, &is_over) {
+        match peer.fetch(&run.plan.run, round, part, run.plan.host, bytes, &is_over) {
             Ok(parcel) => {
                 run.hear(from, true);
                 return Ok(Some(parcel));
             }
             Err(Error::Over) if run.is_over() || run.is_recalled() => return Err(Error::Over),
-            Err(_) if run.is_silent(from) => return Ok(None),
-            // Whoever started the run decides who is lost, so that it is the same for all.
-            Err(_) if run.order.outlives_loss => {
+            Err(_) if run.is_excluded(from) => return Ok(None),
+            // The starter of the run decides who is lost, so that all hosts agree.
+            Err(_) if run.plan.outlives_loss => {
                 run.hear(from, false);
                 std::thread::sleep(PAUSE);
             }
@@ -191,12 +190,12 @@ fn fetch(
     }
 }
 
-/// Takes a parcel, or goes without it.
+/// Takes a parcel, or skips an excluded host.
 fn take<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
     near: &mut NearMemory<D>,
-    peers: &[Option<Peer>],
+    peers: &[Option<HostPeer>],
     expected: ExpectedParcel,
     parcel: Option<FetchedParcel>,
 ) -> Result<(), Error> {
@@ -221,7 +220,7 @@ fn take<D: SharedMemory>(
     }
 }
 
-/// Imbalances as they travel.
+/// Imbalances, flattened for messages.
 struct ImbalanceNumbers {
     /// How many sums there are of each kind.
     sums: Vec<usize>,
@@ -236,11 +235,11 @@ impl ImbalanceNumbers {
     }
 }
 
-/// Answers what needs the state of the agents. Imbalances are sent in pieces, and kept from one piece to the next.
+/// Answers requests that need the state of the agents. Imbalances are sent in pieces, and kept from one piece to the next.
 fn answer<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
-    peers: &mut Peers<'_>,
+    peers: &mut PeerTable<'_>,
     task: HostTask,
     imbalances: &mut Option<ImbalanceNumbers>,
 ) -> Result<(), Error> {
@@ -250,20 +249,20 @@ fn answer<D: SharedMemory>(
         Request::SetRounds { round } if round <= trainer.rounds() => {
             trainer.swarm_mut().set_rounds(round);
             run.reach(round);
-            (Answer::Done, Vec::new())
+            (Response::Done, Vec::new())
         }
-        Request::Admit { order, host } if host < peers.peers.len() => {
-            if run.admit(order, host) {
-                peers.meet(run, host)?;
+        Request::Admit { seq, host } if host < peers.by_host.len() => {
+            if run.admit(seq, host) {
+                peers.connect(run, host)?;
             }
-            (Answer::Done, Vec::new())
+            (Response::Done, Vec::new())
         }
-        Request::Rejoin { order, round, ref silent } if round <= trainer.rounds() => {
-            if run.rejoin(order, round, silent) {
+        Request::Rejoin { seq, round, ref excluded } if round <= trainer.rounds() => {
+            if run.rejoin(seq, round, excluded) {
                 trainer.skip_to(round)?;
                 run.reach(round);
             }
-            (Answer::Done, Vec::new())
+            (Response::Done, Vec::new())
         }
         Request::Read { round, part, offset, words }
             if round == stands && trainer.swarm().has_part(part, offset, words) =>
@@ -272,16 +271,19 @@ fn answer<D: SharedMemory>(
                 .swarm()
                 .read_part(part, offset, words)
                 .map_err(fabswarm_large::training::Error::from)?;
-            (Answer::Words, to_bytes(&words))
+            (Response::Words, to_bytes(&words))
         }
         Request::Write { round, part, offset } => {
             let words = to_words(&body);
             if round == stands && trainer.swarm().has_part(part, offset, words.len()) {
                 let written = trainer.swarm_mut().write_part(part, offset, &words);
                 written.map_err(fabswarm_large::training::Error::from)?;
-                (Answer::Done, Vec::new())
+                (Response::Done, Vec::new())
             } else {
-                (Answer::Refused(format!("it has no such words of `{part}` after round {round}")), Vec::new())
+                (
+                    Response::Refused(format!("it has no such words of `{part}` after round {round}")),
+                    Vec::new(),
+                )
             }
         }
         Request::Imbalances { round, offset } if round == stands => {
@@ -296,10 +298,10 @@ fn answer<D: SharedMemory>(
             let piece = piece.iter().flat_map(|number| number.to_le_bytes()).collect();
             let (sums, is_last) = (all.sums.clone(), later.is_empty());
             *imbalances = Some(all).filter(|_| !is_last);
-            (Answer::Imbalances(sums), piece)
+            (Response::Imbalances(sums), piece)
         }
         _ => (
-            Answer::Refused(format!("it stands after round {stands} and cannot answer {request:?}")),
+            Response::Refused(format!("it stands after round {stands} and cannot answer {request:?}")),
             Vec::new(),
         ),
     };

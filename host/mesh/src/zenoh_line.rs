@@ -1,7 +1,7 @@
-//! Lines over Zenoh: a question is a query, answers are its replies. A [`Tunnel`] carries them.
+//! Lines over Zenoh: a request is a query, responses are its replies. A [`Tunnel`] carries them.
 //!
-//! Replies to a query are paced by who asked: a full channel stops the link, and nothing is dropped. Nothing is discovered: hosts
-//! listen where they are told to, and who asks dials one of them, as a client.
+//! The requester paces the replies: a full channel stops the link, and nothing is dropped. Discovery is off: a host listens at a given
+//! address, and the requester dials it as a client.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -14,19 +14,19 @@ use zenoh::{Config, Session, Wait as _};
 
 use crate::certificates::Credentials;
 use crate::line::{HostLine, Replies};
-use crate::message::Message;
-use crate::strangers::Refusal;
+use crate::message::HostMessage;
+use crate::refusals::HandshakeRefusal;
 use crate::tunnel::Tunnel;
 
-/// What every question is sent to.
+/// The key of every query.
 const KEY: &str = "fabswarm/ask";
-/// Answers that wait for who asked, and questions that wait for the host.
+/// Responses that wait for the requester, and requests that wait for the host.
 const ANSWERS: usize = 8;
 const QUESTIONS: usize = 64;
-/// A message that claims to be larger is refused before it is taken in.
+/// A message that claims to be larger is refused before it is received.
 const MESSAGE_MAX: usize = 16 << 20;
-/// Bytes that a link takes in before somebody wants them, and batches of 64 KiB that wait to be sent: with Zenoh's two a link stands
-/// still between them (1.1 instead of 2.0 GiB/s on loopback, median of three).
+/// Receive buffer of a link, and batches of 64 KiB in its send queue. With Zenoh's default of two batches a link idles between them
+/// (1.1 instead of 2.0 GiB/s on loopback, median of three).
 const RECEIVED_BYTES: usize = 1 << 20;
 const BATCHES: usize = 16;
 const CONNECT_MS: u64 = 5_000;
@@ -52,23 +52,21 @@ fn open(settings: &[(&str, String)]) -> Result<Session, String> {
 }
 
 /// A message as Zenoh takes it, without a copy.
-fn payload(Message { head, body }: Message) -> ZBytes {
+fn payload(HostMessage { head, body }: HostMessage) -> ZBytes {
     let mut writer = ZBytes::writer();
     [ZBytes::from(head), ZBytes::from(body)].into_iter().for_each(|part| writer.append(part));
     writer.finish()
 }
 
-/// A way to one host.
 #[derive(Debug)]
 pub(crate) struct ZenohLine {
     session: Session,
     address: SocketAddr,
-    /// Dropped last, when nobody speaks through it.
+    /// Dropped after the session, which uses it.
     _tunnel: Tunnel,
 }
 
 impl ZenohLine {
-    /// Dials the host `name`.
     pub(crate) fn dial(name: &str, address: &str, credentials: &Credentials) -> Result<Self, Diagnostic> {
         let unreachable = |what: String| {
             Diagnostic::new(
@@ -81,7 +79,7 @@ impl ZenohLine {
         let address: SocketAddr =
             address.parse().map_err(|_| unreachable(format!("{address} is not an address with a port")))?;
         credentials.check(address)?;
-        // Zenoh tries again until the time is over; a port that nobody listens at is known at once.
+        // Zenoh would retry a closed port until its timeout; a TCP connection fails at once.
         reach(address).map_err(unreachable)?;
         let tunnel = Tunnel::dial(address, credentials).map_err(|error| unreachable(error.to_string()))?;
         let settings = [
@@ -100,7 +98,7 @@ impl ZenohLine {
     }
 }
 
-/// Whether somebody listens there.
+/// Checks that something listens at the address.
 fn reach(address: SocketAddr) -> Result<(), String> {
     TcpStream::connect_timeout(&address, Duration::from_millis(CONNECT_MS))
         .map(drop)
@@ -112,7 +110,7 @@ impl HostLine for ZenohLine {
         reach(self.address)
     }
 
-    fn ask(&self, question: Message, timeout: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
+    fn ask(&self, question: HostMessage, timeout: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
         let asked = self
             .session
             .get(KEY)
@@ -139,7 +137,7 @@ impl Drop for ZenohLine {
     }
 }
 
-/// Takes questions at an address.
+/// Receives requests at an address.
 #[derive(Debug)]
 pub(crate) struct ZenohListener {
     session: Session,
@@ -150,11 +148,11 @@ pub(crate) struct ZenohListener {
 }
 
 impl ZenohListener {
-    /// Listens; `report` hears of each reason for which somebody is refused, once.
+    /// Listens. Each reason for refusing a peer goes to `report` once.
     pub(crate) fn listen(
         address: SocketAddr,
         credentials: &Credentials,
-        report: fn(Refusal),
+        report: fn(HandshakeRefusal),
     ) -> Result<Self, Diagnostic> {
         let refused = |what: String| {
             Diagnostic::new(
@@ -170,14 +168,14 @@ impl ZenohListener {
         let session = open(&settings).map_err(refused)?;
         let questions = session
             .declare_queryable(KEY)
-            // Whoever asked more than fits asks again. A channel that waits would stop the whole link.
+            // A full ring drops requests, which are repeated. A channel that waits would stop the whole link.
             .with(RingChannel::new(QUESTIONS))
             .wait()
             .map_err(|error| refused(error.to_string()))?;
         Ok(ZenohListener { session, questions, address, _tunnel: tunnel })
     }
 
-    /// The next question, if one comes in time, and where its answers go.
+    /// The next request that comes in time, and where its responses go.
     pub(crate) fn next(&self, timeout: Duration) -> Option<(Vec<u8>, Box<dyn Replies>)> {
         let query = self.questions.recv_timeout(timeout).ok()??;
         let question = query.payload().map(|payload| payload.to_bytes().into_owned()).unwrap_or_default();
@@ -189,11 +187,12 @@ impl ZenohListener {
     }
 }
 
+#[derive(Debug)]
 struct ZenohReplies(Query);
 
 impl Replies for ZenohReplies {
-    fn reply(&self, answer: Message) {
-        // Who asked may be gone; whoever is not asks again.
+    fn reply(&self, answer: HostMessage) {
+        // The requester may be gone; otherwise it asks again.
         let _ = self.0.reply(KEY, payload(answer)).wait();
     }
 }

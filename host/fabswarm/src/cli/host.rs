@@ -26,7 +26,7 @@ use fabswarm_mesh::local::LISTENING;
 use fabswarm_mesh::message::HostStatus;
 #[cfg(feature = "boards")]
 use fabswarm_mesh::message::RunKind;
-use fabswarm_mesh::strangers::Refusal;
+use fabswarm_mesh::refusals::HandshakeRefusal;
 use fabswarm_sim::record::{agents, bytes};
 #[cfg(feature = "boards")]
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
@@ -128,21 +128,21 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(gpu) => HostDevice::Gpu(gpu, device::precision(matches)),
         None => HostDevice::Cpu,
     };
-    let refused = |refusal: Refusal| {
+    let refused = |refusal: HandshakeRefusal| {
         eprintln!("note: somebody was refused: {refusal} (said once, however often it tries)");
     };
     let setup = HostSetup { name, address, credentials: credentials(matches)?, device, refused };
     let mut observe = |event: HostEvent| match event {
         HostEvent::Listening(address) => println!("{LISTENING}{address}"),
         _ if is_child => {}
-        HostEvent::Begun(order) => {
-            let block = order.hosts[order.host].block;
+        HostEvent::Begun(plan) => {
+            let block = plan.hosts[plan.host].block;
             println!(
                 "run {}: {} from number {} on, with {} other hosts",
-                order.run,
+                plan.run,
                 agents(block.agents),
                 block.first,
-                order.hosts.len() - 1
+                plan.hosts.len() - 1
             );
         }
         HostEvent::Ended(RunEnd::Ended) => println!("the run has ended"),
@@ -163,13 +163,13 @@ fn allow_open_files() {
 /// What starts the boards of this host, in builds that know boards.
 #[cfg(feature = "boards")]
 fn start_boards() -> Option<&'static StartBoards> {
-    Some(&|order, given_up| {
-        let RunKind::Boards { key } = &order.kind else { return Err("the run has no boards".to_owned()) };
-        let file = (Path::new("scenario.toml"), order.scenario.as_str());
+    Some(&|plan, given_up| {
+        let RunKind::Boards { key } = &plan.kind else { return Err("the run has no boards".to_owned()) };
+        let file = (Path::new("scenario.toml"), plan.scenario.as_str());
         let resolved =
             resolve_text_for(ScenarioCommand::Run, Some(file), &[]).map_err(|error| error.to_string())?;
         let key = key.as_ref().map(|key| SwarmKey::from_bytes(key.0));
-        let block = order.hosts[order.host].block.range();
+        let block = plan.hosts[plan.host].block.range();
         fabswarm_attach::start_block(&resolved.scenario, key, block, given_up)
             .map_err(|error| error.to_string())
     })

@@ -1,4 +1,4 @@
-//! A host with boards: lets them follow the shadows that whoever started the run steps.
+//! A host with boards: lets them follow the shadows in the process that started the run.
 
 use std::fs;
 use std::path::Path;
@@ -12,19 +12,16 @@ use fabswarm_diagnostic::Diagnostic;
 use super::{BoardBatch, BoardCall, BoardsReport};
 use crate::Error;
 use crate::hosted::{HostTask, HostWork, HostedRun, RunEnd};
-use crate::message::{Answer, BODY_MAX, Request, RunOrder, pack, pack_with};
+use crate::message::{BODY_MAX, Request, Response, RunPlan, pack, pack_with};
 use fabswarm_sim::swarm::{Remote, SwarmError};
 
-/// How often it is looked whether boards that do not answer are still waited for.
+/// Interval of the check whether the run is over while boards are silent.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Starts the boards of this host in a run. They are given up once the flag is set.
-pub type StartBoards = dyn Fn(&RunOrder, &Arc<AtomicBool>) -> Result<Box<dyn Remote>, String> + Send + Sync;
+pub type StartBoards = dyn Fn(&RunPlan, &Arc<AtomicBool>) -> Result<Box<dyn Remote>, String> + Send + Sync;
 
 /// Takes part in a run with boards until it is over.
-///
-/// # Errors
-/// When the boards do not start. The host has noted it, so that whoever started the run will know.
 pub(crate) fn attend(run: &HostedRun, start: Option<&StartBoards>) -> Result<RunEnd, Error> {
     let given_up = Arc::new(AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -35,7 +32,7 @@ pub(crate) fn attend(run: &HostedRun, start: Option<&StartBoards>) -> Result<Run
             given_up.store(true, Ordering::Relaxed);
         });
         let started = match start {
-            Some(start) => start(&run.order, &given_up),
+            Some(start) => start(&run.plan, &given_up),
             None => {
                 let remedy = "build it with its features `mesh` and `boards`";
                 Err(Diagnostic::new("this build of fabswarm has no boards", remedy).to_string())
@@ -43,7 +40,7 @@ pub(crate) fn attend(run: &HostedRun, start: Option<&StartBoards>) -> Result<Run
         };
         let boards = started.map_err(|what| {
             run.fail(what.clone());
-            Error::refused(&run.order.hosts[run.order.host].name, what)
+            Error::refused(&run.plan.hosts[run.plan.host].name, what)
         })?;
         let mut gateway = Gateway { run, boards, done: 0, report: BoardsReport::default(), logs: Vec::new() };
         run.reach(0);
@@ -51,7 +48,7 @@ pub(crate) fn attend(run: &HostedRun, start: Option<&StartBoards>) -> Result<Run
             match run.next() {
                 HostWork::Over(end) => return Ok(end),
                 HostWork::Task(task) => gateway.answer(task),
-                // Boards go through rounds as they are told, without permits.
+                // Boards follow their shadows, without permits.
                 HostWork::Round => {}
             }
         }
@@ -61,10 +58,10 @@ pub(crate) fn attend(run: &HostedRun, start: Option<&StartBoards>) -> Result<Run
 struct Gateway<'r> {
     run: &'r HostedRun,
     boards: Box<dyn Remote>,
-    /// The last batch of calls that was made, and how boards were then.
+    /// The number of the last batch of calls, and the report after it.
     done: u64,
     report: BoardsReport,
-    /// Names and contents of logs, as they travel.
+    /// Encoded names and contents of logs.
     logs: Vec<u8>,
 }
 
@@ -73,19 +70,19 @@ impl Gateway<'_> {
         let HostTask { request, body, replies, .. } = task;
         let reply = match request {
             Request::Boards { number } => {
-                // Who asks again missed the answer; nothing is done twice.
+                // A repeated request missed its response; nothing is done twice.
                 if number > self.done {
                     self.run.received(body.len(), 0);
                     self.report = self.make_calls(&body);
                     self.done = number;
                 }
-                pack(&Answer::Boards(Box::new(self.report.clone())))
+                pack(&Response::Boards(Box::new(self.report.clone())))
             }
             Request::BoardLogs { offset } => match self.read_logs(offset) {
-                Ok(piece) => pack_with(&Answer::Words, Bytes::copy_from_slice(piece)),
-                Err(error) => pack(&Answer::Refused(format!("the logs of boards: {error}"))),
+                Ok(piece) => pack_with(&Response::Words, Bytes::copy_from_slice(piece)),
+                Err(error) => pack(&Response::Refused(format!("the logs of boards: {error}"))),
             },
-            other => pack(&Answer::Refused(format!("a host with boards cannot answer {other:?}"))),
+            other => pack(&Response::Refused(format!("a host with boards cannot answer {other:?}"))),
         };
         replies.reply(reply);
     }
@@ -97,7 +94,7 @@ impl Gateway<'_> {
                 .try_for_each(|call| self.make(call, &frames).map_err(|error| error.to_string())),
             Err(error) => Err(format!("what it was told about boards cannot be read: {error}")),
         };
-        let block = self.run.order.hosts[self.run.order.host].block;
+        let block = self.run.plan.hosts[self.run.plan.host].block;
         let boards = block.range().filter_map(|agent| Some((agent, self.boards.board(agent)?))).collect();
         BoardsReport {
             digests: self.boards.digests(),
@@ -142,7 +139,7 @@ impl Gateway<'_> {
     }
 }
 
-/// The files of a folder, as they travel.
+/// Encodes the files of a folder.
 fn packed(folder: &Path) -> std::io::Result<Vec<u8>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

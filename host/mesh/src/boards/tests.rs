@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::cluster::LossPolicy;
-use crate::daemon::tests::fake::{BUILD, HostsHere};
-use crate::message::{OrderKey, RunKind, RunOrder};
+use crate::daemon::tests::fake::{BUILD, FakeHosts};
+use crate::message::{RunKey, RunKind, RunPlan};
 use fabswarm_sim::swarm::{BoardReports, Remote, SwarmError};
 
 /// Notes what boards are told. Its third round fails where it is asked to.
@@ -120,27 +120,27 @@ fn go_through(boards: &mut dyn Remote) -> Result<(), SwarmError> {
 }
 
 /// The boards of these agents on two hosts, and what each host was told.
-fn on_two_hosts(rate: f64, fails: bool, look: impl FnOnce(&mut BoardsElsewhere)) -> Vec<Vec<String>> {
+fn on_two_hosts(rate: f64, fails: bool, look: impl FnOnce(&mut RemoteBoards)) -> Vec<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let notes: Arc<[Arc<Mutex<Vec<String>>>; 2]> = Arc::default();
     let of_hosts = Arc::clone(&notes);
-    let start = move |order: &RunOrder, _: &Arc<AtomicBool>| -> Result<Box<dyn Remote>, String> {
-        assert_eq!(order.kind, RunKind::Boards { key: Some(OrderKey([9; 32])) });
-        assert!(format!("{:?}", order.kind).contains("OrderKey(..)"), "a key is printed");
-        let agents = order.hosts[order.host].block.range().filter(|&agent| agent != 2).collect();
-        let fails = fails && order.host == 1;
+    let start = move |plan: &RunPlan, _: &Arc<AtomicBool>| -> Result<Box<dyn Remote>, String> {
+        assert_eq!(plan.kind, RunKind::Boards { key: Some(RunKey([9; 32])) });
+        assert!(format!("{:?}", plan.kind).contains("RunKey(..)"), "a key is printed");
+        let agents = plan.hosts[plan.host].block.range().filter(|&agent| agent != 2).collect();
+        let fails = fails && plan.host == 1;
         Ok(Box::new(NotedBoards {
-            notes: Arc::clone(&of_hosts[order.host]),
+            notes: Arc::clone(&of_hosts[plan.host]),
             agents,
             fails,
             ..Default::default()
         }))
     };
-    let hosts = HostsHere::with_boards(2, 3, rate, folder.path(), Some(Arc::new(start)));
+    let hosts = FakeHosts::with_boards(2, 3, rate, folder.path(), Some(Arc::new(start)));
     let interrupted = Arc::new(AtomicBool::new(false));
-    let kind = RunKind::Boards { key: Some(OrderKey([9; 32])) };
+    let kind = RunKind::Boards { key: Some(RunKey([9; 32])) };
     let run = hosts.cluster(BUILD).start(&kind, "", 5, &interrupted, LossPolicy::default()).unwrap();
-    let mut boards = BoardsElsewhere::new(Arc::new(run), [0, 1, 3, 4].into());
+    let mut boards = RemoteBoards::new(Arc::new(run), [0, 1, 3, 4].into());
     look(&mut boards);
     drop(boards);
     drop(hosts);

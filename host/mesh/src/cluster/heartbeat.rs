@@ -1,39 +1,37 @@
-//! Lets hosts know, now and then, that whoever started their run is there, and hears whom they do not hear.
+//! Tells hosts regularly that the starter of their run is alive, and asks which hosts they suspect.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::line::Peer;
-use crate::message::{Answer, Message, Request, pack, unpack};
+use crate::line::HostPeer;
+use crate::message::{HostMessage, Request, Response, pack, unpack};
 
-/// How often hosts hear of whoever started their run, where they need not answer sooner.
+/// The longest interval between two heartbeats.
 const ALIVE_EVERY: Duration = Duration::from_secs(3);
-/// How often they are asked before they count as lost.
+/// Heartbeats within the time after which a silent host counts as lost.
 const BEATS: u32 = 5;
 
-/// The hosts of a run.
 #[derive(Debug)]
 pub(super) struct RunPeers {
     pub(super) run: String,
-    pub(super) peers: Vec<Peer>,
-    /// What each host said last.
+    pub(super) peers: Vec<HostPeer>,
     pub(super) signs: Vec<Mutex<SignOfLife>>,
 }
 
-/// What a host said last.
+/// The last response of a host.
 #[derive(Clone, Debug)]
 pub(super) struct SignOfLife {
-    /// When it answered anything at all, or the run was started.
+    /// When any response came, or the run was started.
     pub(super) at: Instant,
-    /// The last order it had followed then, and the hosts it did not hear.
-    pub(super) order: u64,
-    pub(super) unheard: Vec<usize>,
+    /// The last command it had followed then, and the hosts it suspected.
+    pub(super) seq: u64,
+    pub(super) suspected: Vec<usize>,
 }
 
 impl RunPeers {
-    pub(super) fn new(run: String, peers: Vec<Peer>) -> Self {
-        let sign = || SignOfLife { at: Instant::now(), order: 0, unheard: Vec::new() };
+    pub(super) fn new(run: String, peers: Vec<HostPeer>) -> Self {
+        let sign = || SignOfLife { at: Instant::now(), seq: 0, suspected: Vec::new() };
         let signs = peers.iter().map(|_| Mutex::new(sign())).collect();
         RunPeers { run, peers, signs }
     }
@@ -42,19 +40,19 @@ impl RunPeers {
         self.signs[host].lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn ask_for_a_sign(&self, host: usize, question: &Message, timeout: Duration) {
+    fn ask_for_a_sign(&self, host: usize, question: &HostMessage, timeout: Duration) {
         self.peers[host].line.ask(question.clone(), timeout, &mut |answer| {
             let mut sign = self.signs[host].lock().unwrap_or_else(PoisonError::into_inner);
             sign.at = Instant::now();
-            if let Ok((Answer::Alive { order, unheard }, _)) = unpack::<Answer>(answer) {
-                (sign.order, sign.unheard) = (order, unheard);
+            if let Ok((Response::Alive { seq, suspected }, _)) = unpack::<Response>(answer) {
+                (sign.seq, sign.suspected) = (seq, suspected);
             }
             false
         });
     }
 }
 
-/// A thread per host, so that none waits for one that says nothing.
+/// One thread per host, so that a silent host delays no other.
 #[derive(Debug)]
 pub(super) struct Heartbeat(Vec<(mpsc::Sender<()>, Option<JoinHandle<()>>)>);
 

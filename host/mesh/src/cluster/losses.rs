@@ -1,4 +1,4 @@
-//! What happens when a host of a run is lost, and comes back.
+//! Hosts that are lost and come back.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,55 +6,53 @@ use std::time::{Duration, Instant};
 
 use crate::line::PATIENCE;
 
-/// What to do when a host is lost.
+/// The reaction to the loss of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct LossPolicy {
     /// The others go on, and it may come back; where this is false the run fails.
     pub outlives: bool,
-    /// How long a host may say nothing before it counts as lost.
+    /// Silence after which a host counts as lost.
     pub patience: Duration,
-    /// Hears of losses and returns.
-    pub news: fn(&HostNews),
+    /// Receives losses and returns.
+    pub observe: fn(&LossEvent),
 }
 
 impl Default for LossPolicy {
     fn default() -> Self {
-        LossPolicy { outlives: false, patience: PATIENCE, news: |_| {} }
+        LossPolicy { outlives: false, patience: PATIENCE, observe: |_| {} }
     }
 }
 
 /// A host is lost, or is back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostNews {
+pub enum LossEvent {
     /// It is lost since `round`.
     Lost { host: String, round: u32, why: String },
     /// It goes on after `round`, from the state it had or from that of the last checkpoint.
     Back { host: String, round: u32, has_memory: bool },
 }
 
-/// Hosts that are lost, and what is known of them.
 #[derive(Debug, Default)]
-pub(super) struct Losses(Mutex<BTreeMap<usize, Loss>>);
+pub(super) struct LostHosts(Mutex<BTreeMap<usize, Loss>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Loss {
-    /// The round it was lost in.
     round: u32,
-    /// It may come back when it has answered after this.
+    /// It may come back once it responds after this time.
     since: Instant,
-    /// How long it is left alone if it fails again.
+    /// Pause before the next attempt, should it fail again.
     pause: Duration,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-impl Losses {
+impl LostHosts {
     fn all(&self) -> MutexGuard<'_, BTreeMap<usize, Loss>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a loss; returns whether it is news.
+    /// Records a loss. Returns whether the host was present before.
     pub(super) fn add(&self, host: usize, round: u32) -> bool {
         let loss = Loss { round, since: Instant::now(), pause: FIRST_PAUSE };
         self.all().insert(host, loss).is_none()
@@ -73,7 +71,7 @@ impl Losses {
         self.all().get(&host).is_some_and(|loss| answered > loss.since)
     }
 
-    /// Leaves a host alone that failed to come back, longer each time.
+    /// Postpones the next attempt to bring a host back, twice as long each time.
     pub(super) fn postpone(&self, host: usize) {
         if let Some(loss) = self.all().get_mut(&host) {
             loss.since = Instant::now() + loss.pause;
@@ -81,7 +79,7 @@ impl Losses {
         }
     }
 
-    /// Notes that a host is back; returns the round it was lost in.
+    /// Records that a host is back. Returns the round it was lost in.
     pub(super) fn remove(&self, host: usize) -> Option<u32> {
         self.all().remove(&host).map(|loss| loss.round)
     }
@@ -93,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_host_that_fails_again_is_left_alone_for_longer() {
-        let losses = Losses::default();
+        let losses = LostHosts::default();
         assert!(losses.add(1, 7) && !losses.add(1, 7) && losses.has(1) && losses.hosts() == [1]);
         let soon = Instant::now() + Duration::from_millis(1);
         assert!(losses.may_return(1, soon) && !losses.may_return(0, soon));

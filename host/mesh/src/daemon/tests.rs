@@ -15,7 +15,7 @@ use fabswarm_large::training::{
 use fabswarm_sim::record::{self, RunFolder};
 use fabswarm_sim::scenario::{ResolvedScenario, ScenarioCommand, resolve_text_for};
 
-use self::fake::{BUILD, HostsHere};
+use self::fake::{BUILD, FakeHosts};
 use super::*;
 use crate::Error;
 use crate::cluster::{Cluster, ClusterSwarm, HostPart, LossPolicy};
@@ -66,8 +66,8 @@ impl TrainingCase {
         Self::in_folder(folder, &text)
     }
 
-    fn hosts(&self, count: usize, seed: u64, rate: f64) -> HostsHere {
-        HostsHere::start(count, seed, rate, self.folder.path())
+    fn hosts(&self, count: usize, seed: u64, rate: f64) -> FakeHosts {
+        FakeHosts::start(count, seed, rate, self.folder.path())
     }
 
     fn start(&self, cluster: Cluster, policy: LossPolicy) -> Result<ClusterSwarm, Error> {
@@ -77,7 +77,6 @@ impl TrainingCase {
         Ok(ClusterSwarm(Arc::new(run)))
     }
 
-    /// The plan of a host that computes `block`.
     fn plan(&self, block: Block) -> TrainingPlan<'_, Cpu<f32>> {
         TrainingPlan::of_block(Cpu::<f32>::new(), &self.prepared, &self.resolved, block).unwrap()
     }

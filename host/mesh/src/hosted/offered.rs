@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::chunks;
 use crate::line::Replies;
-use crate::message::{Answer, SharedHeader, pack, pack_with};
+use crate::message::{Response, SharedHeader, pack, pack_with};
 use fabswarm_large::device::shared::SharedParcel;
 use fabswarm_large::fab::ParcelPart;
 
@@ -27,7 +27,7 @@ impl OfferedParcel {
         }
     }
 
-    /// Sends the chunks that are `wanted`, all of them where none is named, or where it lies; tells `sent` of every so many bytes.
+    /// Sends the `wanted` chunks, or all if none is named; for a shared parcel its slabs. Calls `sent` with the bytes of each response.
     pub(super) fn send(
         &self,
         (round, part): (u32, ParcelPart),
@@ -42,14 +42,14 @@ impl OfferedParcel {
                 for &number in numbers {
                     let Some((header, bytes)) = chunks::chunk(round, part, parcel, number) else { continue };
                     let count = bytes.len();
-                    replies.reply(pack_with(&Answer::Chunk(header), bytes));
+                    replies.reply(pack_with(&Response::Chunk(header), bytes));
                     sent(count);
                 }
             }
             OfferedParcel::Shared { parcel, bytes } => {
                 let slabs = parcel.slabs.clone();
                 let header = SharedHeader { round, part, bytes: *bytes as u64, slabs };
-                replies.reply(pack(&Answer::Shared(header)));
+                replies.reply(pack(&Response::Shared(header)));
                 sent(*bytes);
             }
         }

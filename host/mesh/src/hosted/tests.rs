@@ -1,25 +1,17 @@
 use std::sync::mpsc;
 
 use super::*;
-use crate::message::{HostPlace, Message, PROTOCOL, RunKind, unpack};
+use crate::daemon::tests::fake::ReplyChannel;
+use crate::message::{HostBlock, PROTOCOL, RunKind, unpack};
 use fabswarm_large::device::Block;
 
-struct ReplyChannel(mpsc::Sender<Message>);
-
-impl Replies for ReplyChannel {
-    fn reply(&self, answer: Message) {
-        // Nobody waits for it any more.
-        let _ = self.0.send(answer);
-    }
-}
-
 fn run_of(hosts: usize) -> HostedRun {
-    let place = |host: usize| HostPlace {
+    let place = |host: usize| HostBlock {
         name: format!("h{host}"),
         address: String::new(),
         block: Block { first: host, agents: 1 },
     };
-    HostedRun::new(RunOrder {
+    HostedRun::new(RunPlan {
         run: "a".to_owned(),
         protocol: PROTOCOL,
         build: String::new(),
@@ -33,7 +25,7 @@ fn run_of(hosts: usize) -> HostedRun {
     })
 }
 
-fn ask(run: &HostedRun, request: Request) -> mpsc::Receiver<Message> {
+fn ask(run: &HostedRun, request: Request) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     run.answer(request, &[], Box::new(ReplyChannel(sender)));
     receiver
@@ -52,8 +44,7 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
             let request = || Request::Parcel { round, part, to, chunks: Vec::new() };
             drop(ask(&run, request()));
             let answer = ask(&run, request()).recv().unwrap();
-            let (Answer::Chunk(header), body) = unpack::<Answer>(&[&answer.head, &answer.body]).unwrap()
-            else {
+            let (Response::Chunk(header), body) = unpack::<Response>(&[&answer]).unwrap() else {
                 panic!("no chunk")
             };
             assert_eq!((header.round, body.to_vec()), (round, vec![to as u8; 64]));
@@ -86,11 +77,11 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
 #[test]
 fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
     let mut run = run_of(1);
-    run.order.patience_ms = 40;
+    run.plan.patience_ms = 40;
     std::thread::scope(|scope| {
         scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
         let answer = ask(&run, Request::BoardLogs { offset: 0 }).recv().unwrap();
-        assert_eq!(unpack::<Answer>(&[&answer.head]).unwrap().0, Answer::NotYet);
+        assert_eq!(unpack::<Response>(&[&answer]).unwrap().0, Response::NotYet);
         drop(ask(&run, Request::End));
     });
 }

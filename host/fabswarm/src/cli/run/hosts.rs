@@ -9,12 +9,12 @@ use clap::{Arg, ArgMatches};
 
 use super::super::host;
 use fabswarm_attach::build_shadows;
-use fabswarm_mesh::boards::BoardsElsewhere;
+use fabswarm_mesh::boards::RemoteBoards;
 use fabswarm_mesh::certificates::Credentials;
 use fabswarm_mesh::cluster::{self, Cluster, ClusterRun, HostPart, LossPolicy};
 use fabswarm_mesh::hosts_file::HostList;
 use fabswarm_mesh::local::LocalHosts;
-use fabswarm_mesh::message::{OrderKey, RunKind};
+use fabswarm_mesh::message::{RunKey, RunKind};
 use fabswarm_sim::record::{agents, bytes};
 use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::sealing::SwarmKey;
@@ -47,12 +47,12 @@ pub(super) fn build(
         return Ok((None, fabswarm_attach::build(&resolved.scenario, own, interrupted)?));
     };
     let list = HostList::read(given)?;
-    cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;
+    cluster::assign_blocks(&list.hosts(), resolved.scenario.swarm.agents)?;
     let credentials = host::credentials(matches)?;
     let mut hosts = None;
     let swarm = build_shadows(&resolved.scenario, own, |remote, key| {
         let found = hosts.insert(BoardHosts::start(&list, credentials, resolved, key, interrupted)?);
-        Ok(Box::new(BoardsElsewhere::new(Arc::clone(&found.run), remote)))
+        Ok(Box::new(RemoteBoards::new(Arc::clone(&found.run), remote)))
     })?;
     Ok((hosts, swarm))
 }
@@ -74,7 +74,7 @@ impl BoardHosts {
         // The hosts of this machine are started without a folder of certificates.
         let credentials = if local.is_some() { Credentials::of_this_user()? } else { credentials };
         let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
-        let kind = RunKind::Boards { key: key.map(|key| OrderKey(*key.bytes())) };
+        let kind = RunKind::Boards { key: key.map(|key| RunKey(*key.bytes())) };
         let (scenario, count) = (resolved.to_repeatable_toml(), resolved.scenario.swarm.agents);
         let cluster = Cluster::dial(hosts, &credentials)?;
         let run = cluster.start(&kind, &scenario, count, interrupted, LossPolicy::default())?;

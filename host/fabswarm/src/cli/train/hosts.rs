@@ -17,10 +17,10 @@ use fabswarm_large::device::{self, Block, Device};
 use fabswarm_large::training::checkpoint::Checkpoint;
 use fabswarm_large::training::{self, TrainingPlan};
 use fabswarm_mesh::certificates::Credentials;
-use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostNews, HostPart, LossPolicy};
+use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostPart, LossEvent, LossPolicy};
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LocalHosts;
-use fabswarm_mesh::message::{HostTraffic, RunKind};
+use fabswarm_mesh::message::RunKind;
 use fabswarm_sim::record::{RunFolder, agents, bytes};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, Scenario, ScenarioCommand};
 
@@ -58,13 +58,13 @@ pub(super) fn shared_memory_argument() -> Arg {
 }
 
 /// Prints that a host is lost or back.
-fn print_news(news: &HostNews) {
-    match news {
-        HostNews::Lost { host, round, why } => eprintln!(
+fn print_loss(event: &LossEvent) {
+    match event {
+        LossEvent::Lost { host, round, why } => eprintln!(
             "note: host {host} is lost after round {round}, and the others go on without its agents\nnote: {}",
             why.replace("\nhelp: ", "; ")
         ),
-        HostNews::Back { host, round, has_memory } => eprintln!(
+        LossEvent::Back { host, round, has_memory } => eprintln!(
             "note: host {host} is back after round {round}, {}",
             if *has_memory { "with the state it had" } else { "with its state of the last checkpoint" }
         ),
@@ -98,7 +98,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     new_device: &dyn Fn() -> device::Result<D>,
 ) -> Result<ExitCode> {
     let list = HostList::read(given)?;
-    cluster::deal(&list.hosts(), resolved.scenario.swarm.agents)?;
+    cluster::assign_blocks(&list.hosts(), resolved.scenario.swarm.agents)?;
     let credentials = host::credentials(matches)?;
     let is_loss = |what: &str| matches.get_one::<String>("on-host-loss").is_some_and(|word| word == what);
     let (waits, outlives) = (is_loss("wait"), is_loss("continue"));
@@ -107,7 +107,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     }
     let patience = Duration::from_secs(*matches.get_one("host-patience").expect("it has a default"));
     let shares_memory = *matches.get_one("shared-memory").expect("it has a default");
-    let policy = LossPolicy { outlives, patience, news: print_news };
+    let policy = LossPolicy { outlives, patience, observe: print_loss };
     let prepared = prepare(resolved)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
@@ -184,28 +184,18 @@ fn wait_for_all(hosts: &[Host], credentials: &Credentials, run: &str, interrupte
 fn between_hosts(parts: &[HostPart], rounds: u32) -> String {
     let per_round = |count: u64| bytes(count / u64::from(rounds.max(1)));
     let line = |HostPart { name, traffic, .. }: &HostPart| {
-        let HostTraffic {
-            planned_sent,
-            sent,
-            planned_received,
-            received,
-            received_shared,
-            repeated_chunks,
-            exchange_us,
-            compute_us,
-            hidden_us,
-        } = *traffic;
         let per_round_ms = |time_us: u64| time_us as f64 / 1e3 / f64::from(rounds.max(1));
         format!(
-            "{name}: {} sent in a round, {} planned; {} received, {} planned, {} of it in shared memory; {repeated_chunks} chunks asked for again; {:.1} ms for parcels, {:.1} ms for the rest, {:.1} ms of it beside parcels\n",
-            per_round(sent),
-            per_round(planned_sent),
-            per_round(received),
-            per_round(planned_received),
-            per_round(received_shared),
-            per_round_ms(exchange_us),
-            per_round_ms(compute_us),
-            per_round_ms(hidden_us),
+            "{name}: {} sent in a round, {} planned; {} received, {} planned, {} of it in shared memory; {} chunks asked for again; {:.1} ms for parcels, {:.1} ms for the rest, {:.1} ms of it beside parcels\n",
+            per_round(traffic.sent),
+            per_round(traffic.planned_sent),
+            per_round(traffic.received),
+            per_round(traffic.planned_received),
+            per_round(traffic.received_shared),
+            traffic.repeated_chunks,
+            per_round_ms(traffic.exchange_us),
+            per_round_ms(traffic.compute_us),
+            per_round_ms(traffic.hidden_us),
         )
     };
     parts.iter().map(line).collect()

@@ -26,7 +26,6 @@ struct HostEnds {
     sizes: Vec<f64>,
 }
 
-/// Both ends of all links between hosts.
 #[derive(Debug)]
 pub(super) struct BothEnds {
     agents: usize,
@@ -92,7 +91,6 @@ impl BothEnds {
         &self.hosts[host].sums[self.row(vector)]
     }
 
-    /// The host of an agent.
     pub(super) fn host_of(&self, agent: usize) -> usize {
         self.blocks.iter().position(|block| block.has(agent)).unwrap()
     }
@@ -157,9 +155,6 @@ impl BothEnds {
 
     /// Asks all hosts that are there, while they stand after the same round, and compares: every receiver has taken what its sender
     /// has really set aside by some round until now, and what waits on links is what trackers lack of gradients.
-    ///
-    /// # Errors
-    /// Says which link is wrong.
     pub(super) fn compare(&mut self, read: &ReadPart<'_>) -> Result<(), String> {
         let is_there: Vec<bool> = (0..self.blocks.len()).map(|host| self.look(host, read)).collect();
         let mut waiting = vec![0.0; self.groups * self.stride];

@@ -11,15 +11,15 @@ use super::super::*;
 use crate::cluster::Cluster;
 use crate::hosts_file::Host;
 use crate::line::HostLine;
-use crate::message::Message;
+use crate::message::HostMessage;
 
-/// Those that neither ask nor answer, by number.
+/// Numbers of hosts that neither ask nor answer.
 type StalledHosts = Arc<Mutex<BTreeSet<usize>>>;
 
 /// A way to a host of this process that loses, repeats, damages, reorders and delays what passes it, by seed.
 #[derive(Debug)]
 struct FaultyLine {
-    to: Arc<HostState>,
+    to: Arc<HostDaemon>,
     /// The numbers of both ends; who starts runs has one beyond those of all hosts.
     ends: [usize; 2],
     stalled: StalledHosts,
@@ -28,15 +28,16 @@ struct FaultyLine {
     rate: f64,
 }
 
-struct ReplyChannel(mpsc::Sender<Vec<u8>>);
+#[derive(Debug)]
+pub(crate) struct ReplyChannel(pub(crate) mpsc::Sender<Vec<u8>>);
 
-fn one_piece(message: &Message) -> Vec<u8> {
+fn one_piece(message: &HostMessage) -> Vec<u8> {
     [&message.head[..], &message.body].concat()
 }
 
 impl Replies for ReplyChannel {
-    fn reply(&self, answer: Message) {
-        // Nobody waits for it any more.
+    fn reply(&self, answer: HostMessage) {
+        // The requester may have stopped waiting.
         let _ = self.0.send(one_piece(&answer));
     }
 }
@@ -58,7 +59,7 @@ impl FaultyLine {
 }
 
 impl HostLine for FaultyLine {
-    fn ask(&self, question: Message, _: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
+    fn ask(&self, question: HostMessage, _: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
         let mut question = one_piece(&question);
         if self.ends.iter().any(|end| self.stalled.lock().unwrap().contains(end)) {
             return std::thread::sleep(Duration::from_millis(5));
@@ -111,8 +112,8 @@ impl HostLine for FaultyLine {
 pub(crate) const BUILD: &str = "test";
 
 /// Hosts of this process, until they are dropped.
-pub(crate) struct HostsHere {
-    states: Vec<Arc<HostState>>,
+pub(crate) struct FakeHosts {
+    states: Vec<Arc<HostDaemon>>,
     pub(crate) interrupted: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<()>>,
     seed: u64,
@@ -120,7 +121,7 @@ pub(crate) struct HostsHere {
     stalled: StalledHosts,
 }
 
-impl HostsHere {
+impl FakeHosts {
     pub(crate) fn start(count: usize, seed: u64, rate: f64, cache: &Path) -> Self {
         Self::with_boards(count, seed, rate, cache, None)
     }
@@ -134,18 +135,18 @@ impl HostsHere {
         boards: Option<Arc<StartBoards>>,
     ) -> Self {
         let name = |number| format!("h{number}");
-        let states: Vec<Arc<HostState>> = (0..count)
-            .map(|number| Arc::new(HostState::new(name(number), BUILD.to_owned(), HostDevice::Cpu)))
+        let states: Vec<Arc<HostDaemon>> = (0..count)
+            .map(|number| Arc::new(HostDaemon::new(name(number), BUILD.to_owned(), HostDevice::Cpu)))
             .collect();
         let interrupted = Arc::new(AtomicBool::new(false));
         let stalled = StalledHosts::default();
-        let mut hosts = HostsHere { states, interrupted, threads: Vec::new(), seed, rate, stalled };
+        let mut hosts = FakeHosts { states, interrupted, threads: Vec::new(), seed, rate, stalled };
         for number in 0..count {
             let (state, interrupted) = (Arc::clone(&hosts.states[number]), Arc::clone(&hosts.interrupted));
             let (states, cache, stalled, boards) =
                 (hosts.states.clone(), Cache::at(cache), Arc::clone(&hosts.stalled), boards.clone());
             hosts.threads.push(std::thread::spawn(move || {
-                let dial = |_: &RunOrder, to: usize| Ok(peer(&states, &stalled, [number, to], seed, rate));
+                let dial = |_: &RunPlan, to: usize| Ok(peer(&states, &stalled, [number, to], seed, rate));
                 state.take_part(&cache, &dial, boards.as_deref(), &interrupted, &mut |_| {});
             }));
         }
@@ -183,12 +184,12 @@ impl HostsHere {
     }
 }
 
-impl Drop for HostsHere {
+impl Drop for FakeHosts {
     fn drop(&mut self) {
         self.interrupted.store(true, Ordering::Relaxed);
-        // Who was not told that its run is over would wait for whoever started it.
+        // A host that is not told that its run is over would wait for the starter.
         for host in 0..self.states.len() {
-            let run = self.states[host].run().as_ref().map(|run| run.order.run.clone());
+            let run = self.states[host].run().as_ref().map(|run| run.plan.run.clone());
             run.iter().for_each(|run| self.kill(host, run));
         }
         self.states.iter().for_each(|state| state.changed.notify_all());
@@ -198,9 +199,15 @@ impl Drop for HostsHere {
     }
 }
 
-fn peer(states: &[Arc<HostState>], stalled: &StalledHosts, ends: [usize; 2], seed: u64, rate: f64) -> Peer {
+fn peer(
+    states: &[Arc<HostDaemon>],
+    stalled: &StalledHosts,
+    ends: [usize; 2],
+    seed: u64,
+    rate: f64,
+) -> HostPeer {
     let [from, to] = ends;
     let draws = Mutex::new(Stream::new(seed, (from * 64 + to) as u32, 0, Purpose::Air));
     let line = FaultyLine { to: Arc::clone(&states[to]), ends, stalled: Arc::clone(stalled), draws, rate };
-    Peer::new(format!("h{to}"), Box::new(line))
+    HostPeer::new(format!("h{to}"), Box::new(line))
 }

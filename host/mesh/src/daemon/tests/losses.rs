@@ -10,7 +10,7 @@ use fabswarm_sim::air::LinkSource;
 
 use super::both_ends::BothEnds;
 use super::*;
-use crate::cluster::HostNews;
+use crate::cluster::LossEvent;
 
 /// An epoch is a round, so that all hosts are looked at after each.
 fn small() -> TrainingCase {
@@ -26,7 +26,6 @@ const SCHEDULES: u64 = 200;
 const AT_ONCE: u64 = 20;
 /// Long enough that a machine which is busy with other tests loses no host by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often each fault of a line happens.
 const RATE: f64 = 0.02;
 
 static LOST: AtomicUsize = AtomicUsize::new(0);
@@ -35,10 +34,10 @@ static REMEMBERED: AtomicUsize = AtomicUsize::new(0);
 static COMPARED: AtomicUsize = AtomicUsize::new(0);
 static UNPROVED: AtomicUsize = AtomicUsize::new(0);
 
-fn count(news: &HostNews) {
-    match news {
-        HostNews::Lost { .. } => LOST.fetch_add(1, Ordering::Relaxed),
-        HostNews::Back { has_memory, .. } => {
+fn count(event: &LossEvent) {
+    match event {
+        LossEvent::Lost { .. } => LOST.fetch_add(1, Ordering::Relaxed),
+        LossEvent::Back { has_memory, .. } => {
             REMEMBERED.fetch_add(usize::from(*has_memory), Ordering::Relaxed);
             BACK.fetch_add(1, Ordering::Relaxed)
         }
@@ -54,7 +53,6 @@ fn read_part(swarm: &ClusterSwarm, host: usize, part: VectorPart, words: usize) 
     read.map_err(|error| assert!(swarm.lose(host, &error), "{error}")).ok()
 }
 
-/// Both ends of the links of a run on `blocks`.
 fn both_ends(case: &TrainingCase, blocks: &[Block], rounds: u32) -> BothEnds {
     let plan = case.plan(blocks[0]);
     let trainer = plan.start_block(0, blocks.to_vec(), true).unwrap();
@@ -64,7 +62,7 @@ fn both_ends(case: &TrainingCase, blocks: &[Block], rounds: u32) -> BothEnds {
 
 /// Checks the books of all hosts after every round, and then does to one of them what the seed says.
 struct FaultSchedule<'h> {
-    hosts: &'h HostsHere,
+    hosts: &'h FakeHosts,
     swarm: ClusterSwarm,
     draws: Stream,
     away: BTreeSet<usize>,
@@ -115,7 +113,7 @@ impl TrainingObserver for FaultSchedule<'_> {
 fn go_through(seed: u64) {
     let case = small();
     let hosts = case.hosts(HOSTS, seed, RATE);
-    let policy = LossPolicy { outlives: true, patience: PATIENCE, news: count };
+    let policy = LossPolicy { outlives: true, patience: PATIENCE, observe: count };
     let swarm = case.start(hosts.cluster(BUILD), policy).unwrap();
     let plan = case.plan(Block::NONE);
     let mut trainer = plan.watch(Box::new(swarm.clone()), None).unwrap();
@@ -171,7 +169,7 @@ fn mass_that_no_sender_set_aside_is_noticed() {
     let case = small();
     for wrong in ["nothing", "doubled", "from another sender"] {
         let hosts = case.hosts(HOSTS, 3, 0.0);
-        let policy = LossPolicy { outlives: true, patience: PATIENCE, news: count };
+        let policy = LossPolicy { outlives: true, patience: PATIENCE, observe: count };
         let swarm = case.start(hosts.cluster(BUILD), policy).unwrap();
         let mut ends = both_ends(&case, swarm.blocks(), 10);
         let read = |host: usize, part: VectorPart, words: usize| read_part(&swarm, host, part, words);

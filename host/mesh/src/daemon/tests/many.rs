@@ -6,7 +6,6 @@ const HOSTS: usize = 100;
 const AGENTS: usize = 1000;
 /// Samples of an agent, the fewest that one may have.
 const SAMPLES: usize = 10;
-/// How often each fault of a line happens.
 const RATE: f64 = 0.001;
 /// Links between a third of all pairs of hosts in every round.
 const LINKS: &str = "batch = 3\nepochs = 2\nevaluate_every = 2\n[network]\ntopology = \"erdos-renyi\"\nedge_probability = 0.004\n";

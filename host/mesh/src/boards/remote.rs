@@ -1,4 +1,4 @@
-//! Boards on other hosts, in the place of boards that this process starts.
+//! Boards on other hosts, in place of boards that this process starts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,39 +8,37 @@ use std::{fs, io};
 use super::{BoardCall, BoardsReport, PendingCalls};
 use crate::Error;
 use crate::cluster::ClusterRun;
-use crate::message::{Answer, BODY_MAX, Request};
+use crate::message::{BODY_MAX, Request, Response};
 use fabswarm_sim::swarm::{
     BoardChange, BoardReports, BoardView, BoardWarning, DigestCounts, Remote, ShadowRound, SwarmError,
 };
 
 /// Boards on other hosts.
 #[derive(Debug)]
-pub struct BoardsElsewhere {
+pub struct RemoteBoards {
     run: Arc<ClusterRun>,
-    /// Agents that run on boards.
     agents: BTreeSet<usize>,
     hosts: Vec<BoardHost>,
     warnings: Vec<BoardWarning>,
     changes: Vec<BoardChange>,
 }
 
-/// A host with boards, as whoever started the run knows it.
+/// A host with boards, as the starter of the run knows it.
 #[derive(Debug, Default)]
 struct BoardHost {
     pending: PendingCalls,
-    /// The last batch of calls that it was sent, and what it reported then.
+    /// The number of the last batch of calls, and the report after it.
     number: u64,
     report: BoardsReport,
 }
 
-impl BoardsElsewhere {
+impl RemoteBoards {
     /// The boards of `agents`, on the hosts of a run.
     pub fn new(run: Arc<ClusterRun>, agents: BTreeSet<usize>) -> Self {
         let hosts = run.hosts().map(|_| BoardHost::default()).collect();
-        BoardsElsewhere { run, agents, hosts, warnings: Vec::new(), changes: Vec::new() }
+        RemoteBoards { run, agents, hosts, warnings: Vec::new(), changes: Vec::new() }
     }
 
-    /// The host that has the board of an agent.
     fn host_of(&self, agent: usize) -> Option<usize> {
         let has = |block: &fabswarm_large::device::Block| block.has(agent);
         self.agents.contains(&agent).then(|| self.run.blocks.iter().position(has)).flatten()
@@ -52,7 +50,15 @@ impl BoardsElsewhere {
         }
     }
 
-    /// Tells the host of an agent what happened since the last time, with this at the end.
+    fn push_frame(&mut self, agent: usize, frame: &[u8], call: impl FnOnce(usize) -> BoardCall) {
+        if let Some(host) = self.host_of(agent) {
+            let pending = &mut self.hosts[host].pending;
+            let frame = pending.frame(frame);
+            pending.calls.push(call(frame));
+        }
+    }
+
+    /// Sends all pending calls to the host of an agent, with this one at the end.
     fn call(&mut self, agent: usize, call: BoardCall) -> Result<(), SwarmError> {
         let Some(host) = self.host_of(agent) else { return Ok(()) };
         self.hosts[host].pending.calls.push(call);
@@ -60,7 +66,7 @@ impl BoardsElsewhere {
         self.take_report(host, told)
     }
 
-    /// The same for all hosts at once.
+    /// Sends a call to all hosts at once.
     fn call_all(&mut self, call: &BoardCall) -> Result<(), SwarmError> {
         let run = &*self.run;
         let told: Vec<Result<(), Error>> = std::thread::scope(|scope| {
@@ -94,7 +100,6 @@ impl BoardsElsewhere {
         }
     }
 
-    /// The names and contents of a host's logs.
     fn logs_of(&self, host: usize) -> Result<Vec<u8>, Error> {
         let mut logs = Vec::new();
         loop {
@@ -109,21 +114,21 @@ impl BoardsElsewhere {
     }
 }
 
-/// Tells a host what happened since the last time, and takes its report.
+/// Sends all pending calls to a host and takes its report.
 fn tell(run: &ClusterRun, number: usize, host: &mut BoardHost) -> Result<(), Error> {
     let body = host.pending.take();
     host.number += 1;
     let request = Request::Boards { number: host.number };
     match run.ask(number, &request, &body)? {
-        (Answer::Boards(report), _) => {
+        (Response::Boards(report), _) => {
             host.report = *report;
             Ok(())
         }
-        (other, _) => Err(Error::malformed(run.host_name(number), format!("{other:?}"))),
+        (other, _) => Err(run.unexpected(number, &other)),
     }
 }
 
-impl Remote for BoardsElsewhere {
+impl Remote for RemoteBoards {
     fn is_remote(&self, agent: usize) -> bool {
         self.agents.contains(&agent)
     }
@@ -149,19 +154,11 @@ impl Remote for BoardsElsewhere {
     }
 
     fn shadow_sent(&mut self, agent: usize, frame: &[u8]) {
-        if let Some(host) = self.host_of(agent) {
-            let pending = &mut self.hosts[host].pending;
-            let frame = pending.frame(frame);
-            pending.calls.push(BoardCall::Sent { agent, frame });
-        }
+        self.push_frame(agent, frame, |frame| BoardCall::Sent { agent, frame });
     }
 
     fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]) {
-        if let Some(host) = self.host_of(agent) {
-            let pending = &mut self.hosts[host].pending;
-            let frame = pending.frame(frame);
-            pending.calls.push(BoardCall::Received { agent, sender, frame });
-        }
+        self.push_frame(agent, frame, |frame| BoardCall::Received { agent, sender, frame });
     }
 
     fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound) {
@@ -182,7 +179,7 @@ impl Remote for BoardsElsewhere {
     }
 }
 
-impl BoardReports for BoardsElsewhere {
+impl BoardReports for RemoteBoards {
     fn digests(&self) -> DigestCounts {
         let mut total = DigestCounts::default();
         for host in &self.hosts {
@@ -211,7 +208,7 @@ impl BoardReports for BoardsElsewhere {
             let Ok(logs) = self.logs_of(host) else { continue };
             let files: Vec<(String, Vec<u8>)> = postcard::from_bytes(&logs).map_err(io::Error::other)?;
             for (name, bytes) in files {
-                // What a host calls its files must not lead out of the folder.
+                // A host's file names must not lead out of the folder.
                 let Some(name) = Path::new(&name).file_name() else { continue };
                 let path = match folder.join(name) {
                     taken if taken.exists() => folder.join(format!("host-{host}-{}", name.to_string_lossy())),

@@ -1,5 +1,4 @@
-//! Says once that somebody who does not belong to the cluster was refused, and why: not for every attempt, since whoever is refused
-//! tries again.
+//! Why peers are refused. Each reason is reported once: a refused peer tries again and again.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio_rustls::rustls::{CertificateError, Error};
 
-/// Why somebody was refused.
+/// Why a peer was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
+pub enum HandshakeRefusal {
     /// Its certificate has expired.
     Expired,
     /// Its certificate is not of this cluster.
@@ -25,46 +24,46 @@ pub enum Refusal {
     Garbage,
 }
 
-impl Refusal {
-    /// Why a handshake failed; nothing where the other end left, as somebody does who looks whether a port is open.
+impl HandshakeRefusal {
+    /// Why a handshake failed; `None` if the other end left, as a probe of the port does.
     pub(crate) fn of(error: &io::Error) -> Option<Self> {
         Some(match error.get_ref()?.downcast_ref()? {
             Error::InvalidCertificate(
                 CertificateError::Expired | CertificateError::ExpiredContext { .. },
-            ) => Refusal::Expired,
-            Error::InvalidCertificate(_) => Refusal::OtherCluster,
-            Error::NoCertificatesPresented => Refusal::NoCertificate,
-            Error::AlertReceived(_) => Refusal::Distrust,
-            _ => Refusal::Garbage,
+            ) => HandshakeRefusal::Expired,
+            Error::InvalidCertificate(_) => HandshakeRefusal::OtherCluster,
+            Error::NoCertificatesPresented => HandshakeRefusal::NoCertificate,
+            Error::AlertReceived(_) => HandshakeRefusal::Distrust,
+            _ => HandshakeRefusal::Garbage,
         })
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HandshakeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::Expired => "its certificate has expired",
-            Refusal::OtherCluster => "its certificate is not of this cluster",
-            Refusal::NoCertificate => "it has no certificate",
-            Refusal::Distrust => "it does not take the certificate of this host",
-            Refusal::NoMember => "its name is not in this host's cluster.toml",
-            Refusal::Garbage => "what it sent is not what hosts send",
+            HandshakeRefusal::Expired => "its certificate has expired",
+            HandshakeRefusal::OtherCluster => "its certificate is not of this cluster",
+            HandshakeRefusal::NoCertificate => "it has no certificate",
+            HandshakeRefusal::Distrust => "it does not take the certificate of this host",
+            HandshakeRefusal::NoMember => "its name is not in this host's cluster.toml",
+            HandshakeRefusal::Garbage => "what it sent is not what hosts send",
         })
     }
 }
 
 /// Reports each reason once.
 pub(crate) struct RefusalLog {
-    reported: Mutex<BTreeSet<Refusal>>,
-    report: fn(Refusal),
+    reported: Mutex<BTreeSet<HandshakeRefusal>>,
+    report: fn(HandshakeRefusal),
 }
 
 impl RefusalLog {
-    pub(crate) fn new(report: fn(Refusal)) -> Self {
+    pub(crate) fn new(report: fn(HandshakeRefusal)) -> Self {
         RefusalLog { reported: Mutex::default(), report }
     }
 
-    pub(crate) fn note(&self, refusal: Option<Refusal>) {
+    pub(crate) fn note(&self, refusal: Option<HandshakeRefusal>) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(refusal) = refusal.filter(|&refusal| reported.insert(refusal)) {
             (self.report)(refusal);
