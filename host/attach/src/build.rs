@@ -48,8 +48,8 @@ pub fn build(
     shadows(scenario, parts, Box::new(boards))
 }
 
-/// Makes the swarm that `scenario` describes, with boards that others start: `find` gets the agents that run on them, and the key
-/// that they seal their frames with.
+/// Makes the swarm that `scenario` describes, with boards that other hosts start: `find` gets their agents and the key that they seal
+/// frames with.
 ///
 /// # Errors
 /// - as [`build`];
@@ -100,7 +100,7 @@ pub fn start_block(
     Ok(Box::new(start(scenario, &parts, &locations, &placement, interrupted)?))
 }
 
-/// Where the agents of a swarm are whose boards and shadows are in different processes.
+/// The locations of agents whose boards and shadows are in different processes.
 fn placed(scenario: &Scenario) -> Result<(Placement, Vec<AgentLocation>), Error> {
     let placement: Placement = scenario.swarm.boards.parse()?;
     let locations = placement.locations(scenario.swarm.agents)?;
@@ -114,7 +114,6 @@ fn placed(scenario: &Scenario) -> Result<(Placement, Vec<AgentLocation>), Error>
     Ok((placement, locations))
 }
 
-/// Starts the boards.
 fn start(
     scenario: &Scenario,
     ExactAgents { task, setup, air, rounds }: &ExactAgents,
@@ -123,12 +122,13 @@ fn start(
     interrupted: &Arc<AtomicBool>,
 ) -> Result<LockStepBoards, Error> {
     let will_remember = |agent| air.will_remember(agent, 0);
-    let boards =
-        LockStepBoards::start(task, setup, locations, *rounds, will_remember, placement.serial_pattern())?;
-    Ok(boards.with_lost_boards(scenario.swarm.lost_boards).with_interrupt(Arc::clone(interrupted)))
+    let pattern = placement.serial_pattern.as_deref();
+    let mut boards = LockStepBoards::start(task, setup, locations, *rounds, will_remember, pattern)?;
+    boards.fleet.lost_boards = scenario.swarm.lost_boards;
+    boards.fleet.interrupted = Arc::clone(interrupted);
+    Ok(boards)
 }
 
-/// The shadows of all agents, which `boards` follow.
 fn shadows(
     scenario: &Scenario,
     parts: ExactAgents,

@@ -5,14 +5,14 @@ use fabswarm_sim::scenario;
 use fabswarm_sim::swarm::SwarmError;
 use std::{io, path::Path, time::Duration};
 
-/// What went wrong with the boards of a swarm.
+/// A failure of the boards of a swarm.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The run was interrupted while boards did not answer.
     #[error(transparent)]
     Interrupted(Diagnostic),
-    /// Boards, or what they need, are not as they should be.
+    /// A board, its firmware or its connection failed.
     #[error(transparent)]
     Boards(#[from] Diagnostic),
     /// A scenario cannot be read.
@@ -33,7 +33,6 @@ impl Error {
     }
 }
 
-/// A file or socket could not be used.
 pub(crate) fn file(path: &Path, source: io::Error) -> Diagnostic {
     Diagnostic::new(
         format!("cannot use {}: {source}", path.display()),
@@ -49,7 +48,6 @@ pub(crate) fn temp_dir(path: &Path, source: io::Error) -> Diagnostic {
     )
 }
 
-/// The boards' sockets could not be polled.
 pub(crate) fn wait(source: io::Error) -> Diagnostic {
     Diagnostic::new(
         format!("cannot poll the boards' sockets: {source}"),
@@ -57,7 +55,6 @@ pub(crate) fn wait(source: io::Error) -> Diagnostic {
     )
 }
 
-/// An image is not firmware of its board.
 pub(crate) fn image(board: &str, path: &Path, reason: &str) -> Diagnostic {
     Diagnostic::new(
         format!("{} is not firmware of {board}: {reason}", path.display()),
@@ -74,7 +71,7 @@ pub(crate) fn ended(agent: u16, status: &str, messages: &str) -> Diagnostic {
     )
 }
 
-/// A board does not answer, and was to do something.
+/// A board that was to do something is silent.
 pub(crate) fn silent(agent: u16, after: Duration, purpose: &str) -> Diagnostic {
     let seconds = after.as_secs();
     Diagnostic::new(
@@ -83,7 +80,6 @@ pub(crate) fn silent(agent: u16, after: Duration, purpose: &str) -> Diagnostic {
     )
 }
 
-/// A board restarted, though the scenario did not ask for it.
 pub(crate) fn restarted(agent: u16, air_round: u32, cause: &str) -> Diagnostic {
     Diagnostic::new(
         format!("the board of agent {agent} restarted by itself in round {air_round}; it {cause}"),
@@ -99,7 +95,6 @@ pub(crate) fn unplugged(agent: u16, air_round: u32) -> Diagnostic {
     )
 }
 
-/// Another board than before is on a port.
 pub(crate) fn other_board(agent: u16) -> Diagnostic {
     Diagnostic::new(
         format!("another board is on the port of the board of agent {agent}"),
@@ -112,5 +107,5 @@ pub(crate) fn invalid_packet(agent: u16) -> Diagnostic {
     Diagnostic::new(format!("the board of agent {agent} sent an invalid packet"), SAME_SOURCES)
 }
 
-/// What to do about firmware of another version.
+/// The remedy for firmware of another version.
 pub(crate) const SAME_SOURCES: &str = "build host and firmware from the same sources";

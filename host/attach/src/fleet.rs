@@ -1,4 +1,4 @@
-//! The boards of a swarm, however they are paced: how they start, what they log, and what happens to them.
+//! The boards of a swarm, however they are paced: their start, logs and events.
 
 mod events;
 pub(crate) mod launch;
@@ -21,7 +21,7 @@ use std::{fs, io};
 /// How long a board that owes an answer may be silent before the run fails.
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
-/// How often the host looks whether a board that was unplugged is there again.
+/// Interval at which the host looks for unplugged boards.
 const RECALL_EVERY: Duration = Duration::from_millis(300);
 
 /// Bytes read from a board at once: more than it sends in a round.
@@ -37,7 +37,6 @@ pub(crate) struct Fleet<B> {
     pub(crate) silence_limit: Duration,
     /// Ends a wait for boards that do not answer.
     pub(crate) interrupted: Arc<AtomicBool>,
-    /// When the host last looked for lost boards.
     recalled: Instant,
     pub(crate) poll: Poll,
     polled: Events,
@@ -82,14 +81,12 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
         Ok((index, link.fill(&mut self.chunk)))
     }
 
-    /// Sends what is queued for all boards.
     pub(crate) fn flush(&mut self) {
         for board in &mut self.boards {
             board.as_mut().flush(&self.poll);
         }
     }
 
-    /// Whether it is time to look for lost boards again.
     pub(crate) fn is_recall_due(&mut self) -> bool {
         let is_due = self.recalled.elapsed() >= RECALL_EVERY;
         if is_due {
@@ -98,7 +95,6 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
         is_due
     }
 
-    /// Tells the user something about the board of `agent`.
     pub(crate) fn warn(&mut self, agent: u16, text: String) {
         self.warnings.push(BoardWarning { agent: agent.into(), text });
     }

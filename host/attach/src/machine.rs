@@ -1,4 +1,4 @@
-//! What boards run on: processes of this host, or real boards on serial ports; and the packets between a board and the host.
+//! Machines that boards run on, processes of this host or real boards on serial ports, and the packets between them and the host.
 
 mod board_link;
 pub(crate) mod boot_check;
@@ -23,11 +23,10 @@ use std::time::Duration;
 /// Each board has one token for its listener and one for its stream.
 pub(crate) const TOKENS_PER_BOARD: usize = 2;
 
-/// Which board it is, where its files are, and what waits for its packets.
+/// The identity of a board, the folder of its files, and the poll that waits for its packets.
 #[derive(Clone, Copy)]
 pub(crate) struct LinkConfig<'a> {
     pub(crate) agent: u16,
-    /// Index among the boards.
     pub(crate) index: usize,
     pub(crate) folder: &'a Path,
     pub(crate) poll: &'a Poll,
@@ -39,7 +38,7 @@ impl LinkConfig<'_> {
     }
 }
 
-/// What runs a board, below its packets. The defaults are those of a real board, whose power and log are out of the host's reach.
+/// Runs a board, below its packets. The defaults are those of a real board, whose power and log are out of the host's reach.
 pub(crate) trait Machine: std::fmt::Debug {
     /// The number of the chip that it must be: only real boards have one.
     fn chip(&self) -> Option<u64> {
@@ -59,7 +58,6 @@ pub(crate) trait Machine: std::fmt::Debug {
         Ok(())
     }
 
-    /// Suspends or resumes it.
     fn pause(&self, _is_paused: bool) {}
 
     /// The exit status of its process, once that has ended.
@@ -93,7 +91,6 @@ pub(crate) trait Machine: std::fmt::Debug {
     }
 }
 
-/// The name of the file with the decoded log of a board.
 pub(crate) fn log_name(agent: u16) -> String {
     format!("agent-{agent}.log")
 }

@@ -29,8 +29,7 @@ pub enum AgentLocation {
 pub struct Placement {
     /// In the order of agents; a group without a count takes all remaining agents.
     groups: Vec<(AgentLocation, Option<usize>)>,
-    /// Which serial ports to use.
-    serial_pattern: Option<String>,
+    pub(crate) serial_pattern: Option<String>,
 }
 
 impl FromStr for Placement {
@@ -77,11 +76,6 @@ impl FromStr for Placement {
 }
 
 impl Placement {
-    /// Which serial ports to use, if not all.
-    pub(crate) fn serial_pattern(&self) -> Option<&str> {
-        self.serial_pattern.as_deref()
-    }
-
     /// Whether all agents run in the host's process.
     #[must_use]
     pub fn is_in_process(&self) -> bool {

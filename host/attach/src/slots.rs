@@ -1,9 +1,9 @@
 //! Boards that keep their own time: the host listens, and follows on shadows.
 //!
-//! Nothing that the host sends ends a round or holds a board up. Boards with a radio hear each other; of others the host carries the
-//! frames, as an air does. Each board reports per round whose frames it took and what it came to; shadows that take the same frames
-//! must come to the same bits, now or from the record of the run. The cable of a real board may be unplugged: the board flies on, and
-//! what it does not report is not known.
+//! Nothing that the host sends ends a round or holds a board up. Boards with a radio hear each other; for others the host carries the
+//! frames, as an air does. Each board reports per round which senders' frames it took, and its digest. Shadows that take the same
+//! frames must reach the same digests, now or from the record of the run. The cable of a real board may be unplugged: the board
+//! flies on, and its reports are missing.
 
 mod landing;
 mod launch;
@@ -36,7 +36,7 @@ use std::path::Path;
 use std::sync::{Arc, atomic::Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the host waits for packets before it looks after the boards.
+/// How long the host waits for packets before it checks the boards.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// How long shadows may wait for an entry before it counts as lost.
@@ -80,7 +80,6 @@ impl SlotBoards {
         self.check_boards()
     }
 
-    /// Processes what has arrived from a board.
     fn process_packets(&mut self, index: usize) -> Result<(), Error> {
         let mut packet = Vec::new();
         while self.fleet.boards[index].link.pop(&mut packet)? {
@@ -119,7 +118,7 @@ impl SlotBoards {
         Ok(unplugged.map(|board| &mut board.link).try_for_each(|link| link.connect(poll))?)
     }
 
-    /// Goes on without the reports of a real board; without a process, or where the scenario says so, the run ends with `error`.
+    /// Goes on without the reports of a real board. If the board is a process, or the scenario says so, the run ends with `error`.
     fn lose(&mut self, index: usize, what: &str, error: Diagnostic) -> Result<(), Diagnostic> {
         let board = &mut self.fleet.boards[index];
         if !board.link.is_serial() || self.fleet.lost_boards == LostBoards::Fail {
@@ -134,7 +133,6 @@ impl SlotBoards {
         Ok(())
     }
 
-    /// Notes what a board reported about a round.
     fn note(&mut self, index: usize, entry: FlightEntry) -> Result<(), Error> {
         let board = &mut self.fleet.boards[index];
         let (agent, round) = (board.link.agent, entry.round);
@@ -163,7 +161,7 @@ impl SlotBoards {
             .map_err(Diagnostic::from)?)
     }
 
-    /// Passes a frame on to all other boards, but for those that lose it.
+    /// Passes a frame on to the other boards, except where the air loses it.
     fn carry(&mut self, sender: usize, frame: &[u8]) {
         self.counts.sent += 1;
         let number = self.counts.sent as u32;
@@ -180,7 +178,7 @@ impl SlotBoards {
         }
     }
 
-    /// The rounds that all boards have ended which report.
+    /// The rounds that all reporting boards have ended.
     fn reported(&self) -> Option<u32> {
         self.fleet.boards.iter().filter(|board| board.is_present).map(SlotBoard::ended).min()
     }
@@ -212,7 +210,6 @@ impl SlotBoards {
         }
     }
 
-    /// Whether the shadow of `agent` has come as far as the swarm.
     fn is_followed(&self, agent: usize) -> bool {
         self.replay.has_followed(agent, self.round)
     }
@@ -221,7 +218,7 @@ impl SlotBoards {
     fn decisions(&self) -> Vec<f32> {
         let words = self.task.shape().words();
         let decision = |(agent, board): (usize, &SlotBoard)| match self.is_followed(agent) {
-            true => self.replay.decision(agent).to_vec(),
+            true => self.replay.shadows[agent].decision().to_vec(),
             false => {
                 let mut known = board.x.clone();
                 known.resize(words, f32::NAN);
@@ -234,7 +231,7 @@ impl SlotBoards {
     /// Packed gradients of all agents that can be followed.
     fn gradients(&self) -> Vec<f32> {
         let gradient = |agent: usize| match self.is_followed(agent) {
-            true => self.replay.gradient(agent).to_vec(),
+            true => self.replay.shadows[agent].gradient().to_vec(),
             false => vec![f32::NAN; self.task.shape().words()],
         };
         (0..self.fleet.boards.len()).flat_map(gradient).collect()
@@ -267,7 +264,7 @@ impl Swarm for SlotBoards {
     }
 
     fn metrics(&self) -> Metrics {
-        // Shadows of boards in flight keep no books: what is on its way is known to nobody.
+        // Shadows of boards in flight keep no books: the frames under way are not known.
         let defect = vec![f64::NAN; self.task.shape().exchanged().len()];
         let (v, d) = (self.decisions(), self.gradients());
         self.meter.measure(self.round(), States { v: &v, d: &d, defect: &defect })

@@ -7,10 +7,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{fs, io};
 
-/// What an agent took in of others in a round.
+/// The frames that an agent received in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundReception {
-    /// How many others it heard.
     pub(crate) heard: u16,
     /// Frames that it refused; `None` if that cannot be compared.
     pub(crate) refused: Option<u32>,
@@ -32,13 +31,14 @@ impl RoundReception {
     }
 }
 
-/// In what a board differs from its shadow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ShadowDifference {
-    /// The board took other frames, which says how.
+    /// The board took other frames; describes how they differ.
     Reception(String),
-    /// The digests of their states differ.
-    State { board: u32, shadow: u32 },
+    State {
+        board: u32,
+        shadow: u32,
+    },
     /// The board sent other frames, but its state is the same.
     Frames(FramePair),
 }
@@ -61,12 +61,9 @@ impl ShadowDifference {
     }
 }
 
-/// The first difference between a board and its shadow.
 #[derive(Clone, Debug)]
 pub(crate) struct Divergence {
-    /// The air's slot.
     pub(crate) slot: u32,
-    /// The agent's round.
     pub(crate) round: u32,
     pub(crate) kind: ShadowDifference,
 }

@@ -1,4 +1,4 @@
-//! The fields of a frame by their names, for whoever compares two frames.
+//! The fields of a frame by name, to compare two frames.
 
 use fabswarm_shared::wire::frame::{Frame, Hello};
 use fabswarm_shared::wire::seal::Key;
@@ -7,7 +7,6 @@ use std::fmt;
 /// The first byte of a payload with all bits of its words.
 const FULL: u8 = 0;
 
-/// The fields of a frame, in their order.
 #[derive(Debug)]
 pub(crate) struct FrameFields(Vec<(String, String)>);
 
@@ -35,13 +34,9 @@ impl FrameFields {
                 push("frame", error.to_string());
                 Self(fields).with_bytes("byte", frame)
             }
-            Ok(Frame::Data(header, payload)) => {
-                push("kind", "data".to_owned());
-                push("sender", header.sender.to_string());
-                push("epoch", header.epoch.to_string());
-                push("round", header.round.to_string());
-                Self(fields).with_payload(payload)
-            }
+            Ok(Frame::Data(header, payload)) => Self(fields)
+                .with_header("data", header.sender, header.epoch, header.round)
+                .with_payload(payload),
             Ok(Frame::Hello(hello)) => {
                 let Hello { sender, boot, epoch, round, schema, x, y, x_is_local, echo } = hello;
                 push("kind", "hello".to_owned());
@@ -55,19 +50,22 @@ impl FrameFields {
                 push("echo", format!("{echo:?}"));
                 Self(fields)
             }
-            Ok(Frame::Members(header, set)) => {
-                push("kind", "members".to_owned());
-                push("sender", header.sender.to_string());
-                push("epoch", header.epoch.to_string());
-                push("round", header.round.to_string());
-                Self(fields).with_bytes("members", set)
-            }
+            Ok(Frame::Members(header, set)) => Self(fields)
+                .with_header("members", header.sender, header.epoch, header.round)
+                .with_bytes("members", set),
             Ok(Frame::Admission(admission)) => {
                 push("kind", "admission".to_owned());
                 push("admission", format!("{admission:?}"));
                 Self(fields)
             }
         }
+    }
+
+    fn with_header(mut self, kind: &str, sender: u16, epoch: u32, round: u32) -> Self {
+        self.0.push(("kind".to_owned(), kind.to_owned()));
+        let numbers = [("sender", sender.into()), ("epoch", epoch), ("round", round)];
+        self.0.extend(numbers.map(|(name, number)| (name.to_owned(), number.to_string())));
+        self
     }
 
     fn with_payload(mut self, payload: &[u8]) -> Self {

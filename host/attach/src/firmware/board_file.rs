@@ -1,4 +1,4 @@
-//! What the host reads of a board's `board.toml`.
+//! A board's `board.toml`, as the host uses it.
 
 use super::firmware_crate::{FirmwareConfig, FirmwareCrate, board_folder};
 use fabswarm_board_file::{ChipReading, LoraChannel, Radio, Uf2Drive};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// The two sectors of the boot counter, at the start of the storage.
 pub(crate) const BOOTS_BYTES: u64 = 2 * 4096;
 
-/// A board's `board.toml`, and what the host makes of it.
+/// A board's `board.toml`, with the values that the host computes from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardFile(fabswarm_board_file::BoardFile);
 
@@ -23,10 +23,10 @@ impl Deref for BoardFile {
     }
 }
 
-/// The board that is there to be copied.
+/// The board for users to copy.
 const TEMPLATE: &str = "template";
 
-/// The boards in the source tree, sorted: the folders with a `board.toml`, but for the one to copy.
+/// The boards in the source tree, sorted: the folders with a `board.toml`, except the template.
 pub fn names() -> Vec<String> {
     let entries = std::fs::read_dir(board_folder("")).into_iter().flatten().flatten();
     let boards = entries.filter(|entry| entry.path().join("board.toml").is_file());
@@ -78,9 +78,6 @@ impl BoardFile {
     }
 
     /// Refuses slots that were planned for another radio than its own: they may be too short for it, or unlawful.
-    ///
-    /// # Errors
-    /// If it is another.
     pub(crate) fn check_radio(&self, planned: RadioKind) -> Result<(), Diagnostic> {
         let Some(has) = self.radio_kind() else { return Ok(()) };
         let is_kept = match (has, planned) {
@@ -129,7 +126,7 @@ impl BoardFile {
         })
     }
 
-    /// What is to be done with boards of this kind and this image; `None` where the file names no chip.
+    /// The job of flashing boards of this kind with this image; `None` where the file names no chip.
     #[must_use]
     pub fn flash_job(&self, image: FlashImage) -> Option<FlashJob> {
         let ChipReading { part_at, part, part_mask, number_at } = self.probe;

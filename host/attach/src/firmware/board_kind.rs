@@ -30,7 +30,6 @@ pub enum BoardKind {
 }
 
 impl BoardKind {
-    /// All kinds.
     pub(crate) const ALL: [Self; 5] = [Self::Qemu, Self::QemuUart, Self::Pico, Self::PicoUsb, Self::Native];
 
     /// The name in the board's `board.toml`.
@@ -105,7 +104,6 @@ fn node() -> Result<PathBuf, Diagnostic> {
     Ok(node)
 }
 
-/// The folder of the script that emulates a Pico.
 pub(crate) fn pico_emulator() -> PathBuf {
     board_folder("pico").join("emulator")
 }

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is written for bytes that are no message.
+/// Stands for bytes that are no message.
 const MALFORMED: &str = "(malformed log frame)";
 
 /// The defmt strings of an image: a log holds only their numbers.
@@ -90,7 +90,8 @@ pub(crate) struct BoardLog {
     read: u64,
     pending: Vec<u8>,
     decoded: File,
-    last_error: Option<String>,
+    /// The last message of level error, such as a panic.
+    pub(crate) last_error: Option<String>,
 }
 
 impl BoardLog {
@@ -138,10 +139,5 @@ impl BoardLog {
             let _ = writeln!(self.decoded, "{message}");
         });
         shown
-    }
-
-    /// The last message of level error, such as a panic.
-    pub(crate) fn last_error(&self) -> Option<&str> {
-        self.last_error.as_deref()
     }
 }

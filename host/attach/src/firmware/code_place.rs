@@ -1,4 +1,4 @@
-//! Names the places in an image that addresses lead to: a board reports only numbers.
+//! Translates addresses of an image into functions and lines: a board reports only numbers.
 
 use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
 use object::{Object, ObjectSection};
@@ -6,22 +6,9 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// An address in a message of a board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CodeAddress {
-    /// Of the instruction itself.
-    Instruction(u64),
-    /// Where a call returns to: the instruction before is meant.
-    Return(u64),
-}
-
-impl CodeAddress {
-    const fn instruction(self) -> u64 {
-        match self {
-            Self::Instruction(address) => address,
-            Self::Return(address) => address.saturating_sub(1),
-        }
-    }
+/// The instruction before a return address: the call itself.
+pub(crate) const fn before_return(address: u64) -> u64 {
+    address.saturating_sub(1)
 }
 
 /// A function and a line of the sources.
@@ -49,14 +36,14 @@ impl fmt::Display for CodePlace {
 
 /// Finds the places of addresses in an image, innermost first, functions that were inlined included; only those of this project, if
 /// there are any. Empty without debug information.
-pub(crate) fn places(image: &Path, addresses: &[CodeAddress]) -> Vec<CodePlace> {
+pub(crate) fn places(image: &Path, addresses: &[u64]) -> Vec<CodePlace> {
     let Ok(bytes) = fs::read(image) else { return Vec::new() };
     let all = find(&bytes, addresses).unwrap_or_default();
     let ours: Vec<CodePlace> = all.iter().filter(|place| place.is_ours()).cloned().collect();
     if ours.is_empty() { all } else { ours }
 }
 
-fn find(bytes: &[u8], addresses: &[CodeAddress]) -> Result<Vec<CodePlace>, gimli::Error> {
+fn find(bytes: &[u8], addresses: &[u64]) -> Result<Vec<CodePlace>, gimli::Error> {
     let Ok(image) = object::File::parse(bytes) else { return Ok(Vec::new()) };
     let section = |id: gimli::SectionId| {
         let data = image.section_by_name(id.name()).and_then(|section| section.data().ok());
@@ -64,8 +51,8 @@ fn find(bytes: &[u8], addresses: &[CodeAddress]) -> Result<Vec<CodePlace>, gimli
     };
     let context = addr2line::Context::from_dwarf(gimli::Dwarf::load(section)?)?;
     let mut places: Vec<CodePlace> = Vec::new();
-    for address in addresses {
-        let mut frames = context.find_frames(address.instruction()).skip_all_loads()?;
+    for &address in addresses {
+        let mut frames = context.find_frames(address).skip_all_loads()?;
         while let Some(frame) = frames.next()? {
             let function = frame.function.as_ref().and_then(|name| name.demangle().ok());
             let location = frame.location.and_then(|location| location.file.zip(location.line));
@@ -110,12 +97,7 @@ pub(crate) fn explain(message: &str, image: &Path) -> String {
     for word in message.split([' ', ',', '[', ']']).filter(|word| !word.is_empty()) {
         let number = word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
         if let Some(number) = number.filter(|&number| number > 0) {
-            let is_instruction = previous == "at";
-            addresses.push(if is_instruction {
-                CodeAddress::Instruction(number)
-            } else {
-                CodeAddress::Return(number)
-            });
+            addresses.push(if previous == "at" { number } else { before_return(number) });
         }
         previous = word;
     }

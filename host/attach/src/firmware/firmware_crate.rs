@@ -17,7 +17,6 @@ use std::{
 /// Checking that firmware is up to date takes less.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
-/// The folder of a board's sources.
 pub(crate) fn board_folder(board: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(board)
 }
@@ -33,10 +32,9 @@ pub(crate) struct FirmwareCrate<'a> {
     pub(crate) feature: Option<&'a str>,
 }
 
-/// What firmware must have room for, and the problem it computes with.
+/// The sizes that firmware is built for, and its problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FirmwareConfig {
-    /// Agents of the swarm.
     pub(crate) members: usize,
     /// Words of a decision, or of a problem's working memory.
     pub(crate) words: usize,
@@ -45,10 +43,10 @@ pub(crate) struct FirmwareConfig {
 }
 
 impl FirmwareConfig {
-    /// Those of the default scenario.
+    /// The sizes of the default scenario.
     pub(crate) const USUAL: Self = Self { members: BOARD_MEMBERS, words: BOARD_WORDS, problem: None };
 
-    /// Those of a task and a swarm of `members` agents.
+    /// The sizes of a task and a swarm of `members` agents.
     pub(crate) fn of(task: &Task<f32>, members: usize) -> Self {
         let needed = |agent: usize| {
             let problem = task.problem(agent);
@@ -60,8 +58,8 @@ impl FirmwareConfig {
 }
 
 impl FirmwareCrate<'_> {
-    /// Builds the firmware for these needs, unless it is up to date, and returns the path of the image. The
-    /// sources must still be where they were when this crate was built.
+    /// Builds the firmware, unless it is up to date, and returns the path of the image. The sources must still be where they were
+    /// when this crate was built.
     pub(crate) fn build(&self, needs: &FirmwareConfig) -> Result<PathBuf, Diagnostic> {
         let folder = board_folder(self.board);
         let failure =
@@ -74,11 +72,12 @@ impl FirmwareCrate<'_> {
         }
         let is_large = needs.members > BOARD_MEMBERS;
         let features: Vec<&str> = is_large.then_some("large-swarm").into_iter().chain(self.feature).collect();
-        // One target folder per set of features and size: building one does not make another out of date. None is the folder that all
-        // boards are compiled in: cargo would wait for its own lock where it does not see that two paths are one.
+        // One target folder per set of features and size, so that building one does not make another out of date. None of them is the
+        // common build folder: Cargo would wait for its own lock.
         let words = (needs.words > BOARD_WORDS).then(|| needs.words.to_string());
         let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
-        let folder_of_problem = needs.problem.as_ref().map(|file| own_folder(file)).unwrap_or_default();
+        let own = |file: &PathBuf| format!("own-{:08x}", fnv::add_text(fnv::BASIS, &file.to_string_lossy()));
+        let folder_of_problem = needs.problem.as_ref().map(own).unwrap_or_default();
         let target_folder = board_folder("target/images")
             .join(folder_of_problem)
             .join(features.join("-"))
@@ -102,8 +101,7 @@ impl FirmwareCrate<'_> {
             .envs(words.map(|words| ("FABSWARM_WORDS", words)))
             .env_remove("FABSWARM_PROBLEM")
             .envs(needs.problem.iter().map(|file| ("FABSWARM_PROBLEM", file)))
-            // What is read from the environment is not in the names of what is compiled: in the folder of all boards, two such builds
-            // would undo each other.
+            // Cargo's file names do not depend on the environment: in the common folder two such builds would undo each other.
             .envs(is_special.then(|| ("CARGO_BUILD_BUILD_DIR", target_folder.join("build"))))
             .output()
             .map_err(|source| {
@@ -127,9 +125,4 @@ impl FirmwareCrate<'_> {
         let target = target_folder.join(self.target.unwrap_or_default());
         Ok(target.join("release").join(self.board))
     }
-}
-
-/// The target folder for a problem of the user's own: one per file.
-fn own_folder(file: &Path) -> String {
-    format!("own-{:08x}", fnv::add_text(fnv::BASIS, &file.to_string_lossy()))
 }

@@ -7,7 +7,7 @@ use fabswarm_shared::provisioning::PAGE_ROOM;
 use std::{
     fs::File,
     os::unix::fs::{FileExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 /// QEMU maps the whole PSRAM of its machine to the file and accepts no other size.
@@ -16,15 +16,12 @@ const PSRAM_BYTES: u64 = 16 << 20;
 /// The mode of files with the key of a swarm: only the user has access.
 pub(crate) const FILE_MODE: u32 = 0o600;
 
-/// The storage of native boards.
 const NATIVE_STORAGE_BYTES: u64 = 64 * 1024;
 
 /// Where page and storage are in a board's flash and in the file behind it, whose first byte is that of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlashLayout {
-    /// The address of the page.
     pub(crate) address: u64,
-    /// Room for the page.
     pub(crate) page_bytes: u64,
     /// Where the storage begins in the file.
     storage_at: u64,
@@ -67,13 +64,13 @@ impl FlashLayout {
 /// The flash of one board. It holds the swarm's key.
 #[derive(Debug)]
 pub(crate) struct FlashFile {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     layout: FlashLayout,
 }
 
 impl FlashFile {
     /// Creates a flash file with `page` in place of the page and erased storage. Only the user has access to it. It must not exist:
-    /// whoever made it could read the key.
+    /// its creator could read the key.
     pub(crate) fn create(path: PathBuf, layout: FlashLayout, page: &[u8]) -> Result<Self, Diagnostic> {
         let write = || {
             let file = File::options().write(true).create_new(true).mode(FILE_MODE).open(&path)?;
@@ -84,10 +81,6 @@ impl FlashFile {
         };
         write().map_err(|source| error::file(&path, source))?;
         Ok(Self { path, layout })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Erases the agent's state. The page and the boot counter stay: a nonce must never be used twice.
@@ -111,7 +104,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.flash");
         let flash = FlashFile::create(path.clone(), FlashLayout::NATIVE, b"page").unwrap();
-        assert_eq!(std::fs::metadata(flash.path()).unwrap().permissions().mode() & 0o777, FILE_MODE);
+        assert_eq!(std::fs::metadata(&flash.path).unwrap().permissions().mode() & 0o777, FILE_MODE);
         assert!(FlashFile::create(path, FlashLayout::NATIVE, b"page").is_err(), "it exists");
     }
 }

@@ -1,4 +1,4 @@
-//! What happened to boards outside of what the scenario plans, written to the run folder.
+//! Events of boards that the scenario does not plan, written to the run folder.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,7 +10,6 @@ const EVENTS: &str = "events.csv";
 /// Something that happened to a board, or that it logged as a warning or error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct BoardEvent {
-    /// The round of the air.
     round: u32,
     /// Its agent; `None` if the run failed for another reason.
     agent: Option<u16>,
@@ -18,7 +17,6 @@ struct BoardEvent {
     detail: String,
 }
 
-/// Everything that happened so far.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog(Vec<BoardEvent>);
 
@@ -31,7 +29,6 @@ impl EventLog {
         self.0.is_empty()
     }
 
-    /// Writes the file, if anything happened.
     pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         if self.is_empty() {
             return Ok(());

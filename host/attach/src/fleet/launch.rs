@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use zeroize::Zeroizing;
 
-/// What gets a page.
 pub(crate) enum PageTarget {
     /// A process that runs this firmware.
     Process(Arc<Firmware>),
@@ -25,7 +24,6 @@ pub(crate) enum PageTarget {
     Port(FoundBoard),
 }
 
-/// The encoded page of a board.
 pub(crate) struct BoardPage {
     pub(crate) agent: u16,
     /// They hold the swarm's key.
@@ -33,12 +31,11 @@ pub(crate) struct BoardPage {
     pub(crate) target: PageTarget,
 }
 
-/// Where the boards of a swarm are, and what their pages say.
+/// The locations of the boards of a swarm, and their pages.
 pub(crate) struct Launcher<'a> {
     pub(crate) pages: PageMaker<'a>,
     pub(crate) needs: FirmwareConfig,
     pub(crate) locations: &'a [AgentLocation],
-    /// The serial ports of real boards.
     pub(crate) serial_pattern: Option<&'a str>,
     /// The radio that slots were planned for, if there are slots.
     pub(crate) radio: Option<RadioKind>,

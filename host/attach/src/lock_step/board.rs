@@ -5,7 +5,7 @@ mod timeouts;
 
 pub(crate) use phase::BoardLoss;
 
-use super::round_queue::{RoundEnd, RoundQueue};
+use super::round_queue::{RoundQueue, ShadowRoundEnd};
 use crate::compare::divergence::{Divergence, FramePair, RoundReception, ShadowDifference};
 use crate::error;
 use crate::machine::{
@@ -20,10 +20,10 @@ use phase::BoardPhase;
 use std::time::{Duration, Instant};
 use timeouts::{HangWatch, ResetTimer};
 
-/// How the frames that a board sent in its round compare with its shadow's.
+/// The comparison of the frames that a board and its shadow sent in a round.
 #[derive(Debug, Default)]
 enum FrameCheck {
-    /// One of them has not sent all its frames.
+    /// One of the two has not sent all its frames.
     #[default]
     Pending,
     Same,
@@ -39,13 +39,11 @@ struct PendingState {
     words: Option<Vec<u32>>,
 }
 
-/// A board of the swarm.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct LockStepBoard {
     pub(crate) link: BoardLink,
     phase: BoardPhase,
     pub(crate) queue: RoundQueue,
-    /// Frames that it sent in its present round.
     sent: Vec<Vec<u8>>,
     /// Frames of the next round that have arrived so far.
     sending: Vec<Vec<u8>>,
@@ -55,14 +53,13 @@ pub(crate) struct Board {
     telemetry: Option<Telemetry>,
     /// Since when it may go through its present round.
     granted_at: Option<Instant>,
-    /// How long its last round took.
     round_time: Option<Duration>,
     pub(crate) digests: DigestCounts,
     pub(crate) divergence: Option<Divergence>,
     /// The state of its shadow after the last round that the board ended.
-    shadow_state: Vec<u32>,
+    pub(crate) shadow_state: Vec<u32>,
     /// Whether it ever went through rounds.
-    was_up: bool,
+    pub(crate) was_up: bool,
     /// The boot that its shadow is in, of a board that has returned.
     expected_boot: Option<u32>,
     /// The boot in which it was first told to start.
@@ -80,7 +77,7 @@ pub(crate) struct Board {
     state_request: Option<PendingState>,
 }
 
-impl Board {
+impl LockStepBoard {
     /// A board in round 0 whose boot packet has not arrived.
     pub(crate) fn new(link: BoardLink) -> Self {
         Self {
@@ -165,7 +162,7 @@ impl Board {
         self.link.machine.restart()
     }
 
-    /// Brings a real board back that is lost: opens its port again, or resets it if it does not tell that it has restarted.
+    /// Brings a lost real board back: opens its port again, or resets it if it sends no boot packet.
     pub(crate) fn recall(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
         if self.link.is_unplugged() {
             self.waited_since = Instant::now();
@@ -182,11 +179,6 @@ impl Board {
     /// Whether it is gone, outside of what the scenario plans.
     pub(crate) const fn is_lost(&self) -> bool {
         matches!(self.phase, BoardPhase::Lost | BoardPhase::Returned { .. })
-    }
-
-    /// Whether it ever went through rounds.
-    pub(crate) const fn was_up(&self) -> bool {
-        self.was_up
     }
 
     pub(crate) fn freeze(&mut self) {
@@ -206,17 +198,15 @@ impl Board {
 
     /// Whether it is killed or frozen.
     pub(crate) fn is_away(&self) -> bool {
-        self.is_down() || self.link.is_frozen()
+        self.is_down() || self.link.is_frozen
     }
 
-    /// Requests its agent's state from word `from` on.
     pub(crate) fn request_state(&mut self, from: u32) {
         self.state_request = Some(PendingState { from, words: None });
         self.waited_since = Instant::now();
         self.link.push(&Packet::StateRequest { from });
     }
 
-    /// Whether it owes no answer to a request for its state.
     pub(crate) fn has_sent_state(&self) -> bool {
         self.state_request.as_ref().is_none_or(|request| request.words.is_some())
     }
@@ -235,14 +225,13 @@ impl Board {
         !self.is_away() && (!self.is_up() || self.queue.is_busy() || !self.has_sent_state())
     }
 
-    /// How long the host has waited for it.
     pub(crate) fn waited(&self) -> Duration {
         self.waited_since.elapsed()
     }
 
     /// Whether it has sent all frames of a round of the air, equal to its shadow's. A killed board sent them before.
     pub(crate) fn has_sent(&self, air_round: u32) -> bool {
-        let round = self.queue.round();
+        let round = self.queue.round;
         let is_confirmed = round == air_round && matches!(self.frame_check, FrameCheck::Same);
         self.is_down() || (self.is_up() && (round > air_round || is_confirmed))
     }
@@ -256,7 +245,7 @@ impl Board {
             if difference.is_none() {
                 self.damaged_before = self.link.damaged();
             } else if self.is_disturbed() {
-                // What is missing was on the line.
+                // The line destroyed the missing frames.
                 self.loss = Some(BoardLoss::Disturbed);
                 return;
             }
@@ -275,7 +264,6 @@ impl Board {
         Some((self.telemetry.map_or(0, |last| last.round + 1), frames))
     }
 
-    /// Lets it go through its next `rounds` rounds.
     pub(crate) fn grant(&mut self, rounds: usize) {
         self.queue.grant(rounds);
         self.waited_since = Instant::now();
@@ -288,7 +276,6 @@ impl Board {
         queue.send(|packet| link.push(packet));
     }
 
-    /// What is known of it.
     pub(crate) fn view(&self) -> BoardView {
         BoardView {
             digests: self.digests,
@@ -303,20 +290,13 @@ impl Board {
         self.telemetry?.deepest_stack_bytes
     }
 
-    /// The state of its shadow after the last round that the board ended.
-    pub(crate) fn shadow_state(&self) -> &[u32] {
-        &self.shadow_state
-    }
-
     /// Repeats the last packet that the board has not answered, in case it was lost.
     pub(crate) fn send_again(&mut self) {
         let unanswered = match (&self.state_request, self.phase) {
             (Some(PendingState { from, words: None }), _) => Some(Packet::StateRequest { from: *from }),
-            (_, BoardPhase::Starting) => Some(Packet::Start { air_round: self.queue.round() }),
+            (_, BoardPhase::Starting) => Some(Packet::Start { air_round: self.queue.round }),
             (_, BoardPhase::Up) => self.queue.unanswered(),
-            (_, BoardPhase::Down | BoardPhase::Booting | BoardPhase::Lost | BoardPhase::Returned { .. }) => {
-                None
-            }
+            _ => None,
         };
         if let Some(packet) = unanswered {
             self.link.push(&packet);
@@ -337,7 +317,7 @@ impl Board {
     }
 
     fn process(&mut self, packet: &[u8]) -> Result<(), Diagnostic> {
-        let round = self.queue.round();
+        let round = self.queue.round;
         match (Packet::decode(packet), self.phase) {
             (Ok(Packet::Boot(boot)), BoardPhase::Booting | BoardPhase::Starting) => {
                 check_boot(&self.link, &boot)?;
@@ -394,8 +374,8 @@ impl Board {
         Ok(())
     }
 
-    /// Whether a board that is to start is in another boot than its shadow, or failed in the one in which it was told to: it would
-    /// fail again, for ever. One that somebody has reset is told once more.
+    /// Whether a starting board is in another boot than its shadow, or failed in the boot in which it was first started: it would fail
+    /// again for ever. A board that was reset by hand is started once more.
     fn is_other_boot(&self, boot: u32, has_failed: bool) -> bool {
         let differs = |from: Option<u32>| from.is_some_and(|from| from != boot);
         differs(self.expected_boot) || has_failed && differs(self.started_boot)
@@ -403,7 +383,7 @@ impl Board {
 
     /// Compares a round of the board with the same round of its shadow.
     fn finish_round(&mut self, telemetry: Telemetry) {
-        let Some(RoundEnd { slot, mut shadow }) = self.queue.finish_round() else { return };
+        let Some(ShadowRoundEnd { slot, mut shadow }) = self.queue.finish_round() else { return };
         let now = Instant::now();
         self.round_time = self.granted_at.map(|since| now - since);
         // It may be allowed further rounds already.
@@ -422,8 +402,7 @@ impl Board {
         let difference = ShadowDifference::of((reception, telemetry.digest), &shadow, frames);
         let has_missed = skips_rounds || matches!(difference, Some(ShadowDifference::Reception(_)));
         if self.link.is_serial() && difference.is_some() && has_missed {
-            // What a real board did not take, and rounds that it did not live through, were damaged on their way there: its state is
-            // another one now.
+            // The line damaged frames on their way to the real board, or it skipped rounds: its state differs now.
             self.loss = Some(BoardLoss::Disturbed);
             return;
         }

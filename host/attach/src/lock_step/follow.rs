@@ -1,8 +1,8 @@
-//! Lets boards follow their shadows: which may go on, and what to report about those that do not.
+//! Lets boards follow their shadows, and reports the boards that do not.
 
 use super::{
     LockStepBoards,
-    board::{Board, BoardLoss},
+    board::{BoardLoss, LockStepBoard},
     round_queue::FrameSource,
 };
 use crate::compare::{
@@ -38,35 +38,26 @@ const DISTURBED_AFTER: Duration = Duration::from_secs(3);
 /// Agents that are listed by number; of more, only the first.
 const LISTED_AGENTS: usize = 8;
 
-/// Rounds that shadows may be ahead of their boards.
 const MAX_ROUNDS_BEHIND: usize = 16;
 
-/// LockStepBoards that compute at once per core of the host: enough to keep it busy, few enough that each goes through many rounds.
+/// Boards that compute at once per core of the host: enough to keep it busy, few enough that each goes through many rounds.
 const BUSY_BOARDS_PER_CORE: usize = 4;
 
-/// How many boards may compute at once on this machine.
 pub(crate) fn busy_limit() -> usize {
     BUSY_BOARDS_PER_CORE * thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 impl LockStepBoards {
     /// Counts a slot that the shadows have gone through, and runs boards until none is too far behind.
-    ///
-    /// # Errors
-    /// If a board ended, is silent for too long, sends invalid packets, or diverges from its shadow; [`Error::Interrupted`] if the run
-    /// is interrupted and no packet arrives.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.slot += 1;
-        if self.fleet.boards.iter().any(Board::is_lost) {
+        if self.fleet.boards.iter().any(LockStepBoard::is_lost) {
             self.serve("return", Duration::ZERO)?;
         }
         self.wait("end a round", |board| board.queue.rounds_behind() < MAX_ROUNDS_BEHIND)
     }
 
     /// Runs boards until each is in the round of its shadow and has sent all frames of it.
-    ///
-    /// # Errors
-    /// As [`LockStepBoards::follow`].
     pub(crate) fn catch_up(&mut self) -> Result<(), Error> {
         self.wait("begin a round", |board| {
             board.is_up() && board.queue.rounds_behind() == 0 && board.frame_difference().is_none()
@@ -74,15 +65,15 @@ impl LockStepBoards {
     }
 
     /// Runs boards until `is_done` holds for all that are neither killed nor frozen; `purpose` says what they are to do.
-    fn wait(&mut self, purpose: &'static str, is_done: impl Fn(&Board) -> bool) -> Result<(), Error> {
+    fn wait(&mut self, purpose: &'static str, is_done: impl Fn(&LockStepBoard) -> bool) -> Result<(), Error> {
         self.progressed = Instant::now();
         self.checked = self.progressed;
         loop {
-            self.fleet.boards.iter_mut().for_each(Board::check_frames);
+            self.fleet.boards.iter_mut().for_each(LockStepBoard::check_frames);
             let divergence = self.first_divergence();
-            // LockStepBoards that are further behind may yet diverge in an earlier slot.
+            // Boards that are further behind may yet diverge in an earlier slot.
             self.grant_rounds(divergence.as_ref().map_or(u32::MAX, |(_, divergence)| divergence.slot));
-            let is_idle = !self.fleet.boards.iter().any(Board::is_awaited);
+            let is_idle = !self.fleet.boards.iter().any(LockStepBoard::is_awaited);
             match (divergence, self.fleet.boards.iter().find(|board| !board.is_away() && !is_done(board))) {
                 (None, None) => return Ok(()),
                 (Some((agent, divergence)), _) if is_idle => {
@@ -105,7 +96,7 @@ impl LockStepBoards {
 
     /// Why the board of `agent` does not go on, though no board owes the host a packet.
     fn stall(&mut self, agent: u16) -> Diagnostic {
-        let differing = |board: &Board| {
+        let differing = |board: &LockStepBoard| {
             board.frame_difference().map(|(round, frames)| (board.link.agent, round, frames.clone()))
         };
         match self.fleet.boards.iter().find_map(differing) {
@@ -222,8 +213,8 @@ impl LockStepBoards {
                 )
                 .into());
             }
-            // What it answered may be lost, and it may be too far ahead to be asked again.
-            let may_rejoin = is_rejoining && board.was_up();
+            // Its answer may be lost, and it may be too far ahead to be asked again.
+            let may_rejoin = is_rejoining && board.was_up;
             if may_rejoin && board.is_disturbed() && waited > DISTURBED_AFTER {
                 board.loss = Some(BoardLoss::Disturbed);
             } else if waited > limit && !board.is_watched() {
@@ -243,12 +234,12 @@ impl LockStepBoards {
         for index in 0..self.fleet.boards.len() {
             let board = &mut self.fleet.boards[index];
             let Some(loss) = board.loss.take().filter(|_| !board.is_lost()) else { continue };
-            let (agent, air_round) = (board.link.agent, board.queue.round());
+            let (agent, air_round) = (board.link.agent, board.queue.round);
             // A new process truncates the log.
             self.fleet.read_log(index);
             let board = &mut self.fleet.boards[index];
             let cause = std::mem::take(&mut board.start_cause);
-            if self.fleet.lost_boards == LostBoards::Fail || !board.was_up() {
+            if self.fleet.lost_boards == LostBoards::Fail || !board.was_up {
                 let error = match loss {
                     BoardLoss::Restarted => error::restarted(agent, air_round, &cause),
                     BoardLoss::Unplugged => error::unplugged(agent, air_round),
@@ -278,7 +269,7 @@ impl LockStepBoards {
         Ok(())
     }
 
-    /// Looks, now and then, whether lost boards are there again.
+    /// Regularly tries to bring lost boards back.
     fn recall_boards(&mut self) -> Result<(), Error> {
         if !self.fleet.is_recall_due() {
             return Ok(());
@@ -307,7 +298,6 @@ impl LockStepBoards {
         }
     }
 
-    /// The agent whose board diverged from its shadow first.
     fn first_divergence(&self) -> Option<(u16, Divergence)> {
         let divergences =
             self.fleet.boards.iter().filter_map(|board| Some((board.link.agent, board.divergence.clone()?)));
@@ -326,7 +316,7 @@ impl LockStepBoards {
             ),
             ShadowDifference::State { board, shadow } => {
                 let state = self.state_of(agent);
-                let expected = self.find(agent).map(|board| board.shadow_state().to_vec());
+                let expected = self.find(agent).map(|board| board.shadow_state.clone());
                 let dump = StateDump { agent, round, board: state, shadow: expected.unwrap_or_default() };
                 let difference = dump.to_string();
                 self.dumps.push(dump);
@@ -340,17 +330,16 @@ impl LockStepBoards {
         }
     }
 
-    /// Requests the state of the board of `agent`.
     fn state_of(&mut self, agent: u16) -> Result<Vec<u32>, Error> {
         let mut state = Vec::new();
         loop {
             if let Some(board) = self.find_mut(agent) {
                 board.request_state(state.len() as u32);
             }
-            while !self.fleet.boards.iter().all(Board::has_sent_state) {
+            while !self.fleet.boards.iter().all(LockStepBoard::has_sent_state) {
                 self.serve("send its state", CHECK_EVERY)?;
             }
-            match self.find_mut(agent).and_then(Board::take_state) {
+            match self.find_mut(agent).and_then(LockStepBoard::take_state) {
                 Some(words) if !words.is_empty() => state.extend(words),
                 _ => return Ok(state),
             }
@@ -358,7 +347,6 @@ impl LockStepBoards {
     }
 }
 
-/// The line of a board has destroyed a packet.
 fn disturbed(agent: u16, air_round: u32) -> Diagnostic {
     Diagnostic::new(
         format!("a frame from or to the board of agent {agent} was damaged on its line in round {air_round}"),
@@ -366,7 +354,7 @@ fn disturbed(agent: u16, air_round: u32) -> Diagnostic {
     )
 }
 
-/// Where a board hangs, as part of a sentence.
+/// The place where a board hangs, as part of a sentence.
 fn at_place(place: Option<String>) -> String {
     place.map(|place| format!(" at {place}")).unwrap_or_default()
 }

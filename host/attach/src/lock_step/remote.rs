@@ -2,16 +2,16 @@
 
 use super::{
     LockStepBoards,
-    board::Board,
-    round_queue::{FrameSource, RoundEnd},
+    board::LockStepBoard,
+    round_queue::{FrameSource, ShadowRoundEnd},
 };
-use crate::Error;
+use crate::{BoardKind, Error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::swarm::{
     BoardChange, BoardReports, BoardView, BoardWarning, DigestCounts, Remote, ShadowRound, SwarmError,
 };
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 impl Remote for LockStepBoards {
     fn is_remote(&self, agent: usize) -> bool {
@@ -23,7 +23,10 @@ impl Remote for LockStepBoards {
     }
 
     fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
-        LockStepBoards::restart(self, agent as u16, round).map_err(|error| self.fail(error))
+        let Some(index) = self.index_of(agent as u16) else { return Ok(()) };
+        // The new process truncates the log.
+        self.fleet.read_log(index);
+        self.fleet.boards[index].restart(round).map_err(|error| self.fail(error))
     }
 
     fn take_changes(&mut self) -> Vec<BoardChange> {
@@ -60,7 +63,7 @@ impl Remote for LockStepBoards {
     fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound) {
         let slot = self.slot;
         if let Some(board) = self.find_mut(agent as u16) {
-            board.queue.record_end(RoundEnd { slot, shadow: round });
+            board.queue.record_end(ShadowRoundEnd { slot, shadow: round });
         }
     }
 
@@ -73,7 +76,7 @@ impl Remote for LockStepBoards {
     }
 
     fn board(&self, agent: usize) -> Option<BoardView> {
-        self.find(agent as u16).map(Board::view)
+        self.find(agent as u16).map(LockStepBoard::view)
     }
 }
 
@@ -88,7 +91,7 @@ impl BoardReports for LockStepBoards {
     }
 
     fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.fleet.boards.iter().filter_map(Board::deepest_stack_bytes).max()
+        self.fleet.boards.iter().filter_map(LockStepBoard::deepest_stack_bytes).max()
     }
 
     fn follow_log(&mut self, agent: usize) {
@@ -100,7 +103,19 @@ impl BoardReports for LockStepBoards {
     }
 
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
-        LockStepBoards::keep_logs(self, folder)
+        self.fleet.keep_logs(folder)?;
+        for (agent, round, frames) in &self.differing_frames {
+            frames.write(folder, *agent, *round, self.key.as_ref())?;
+        }
+        // Debugging a fault takes the image that had it.
+        let firmware = self.fleet.boards.iter().filter_map(|board| board.link.machine.firmware());
+        for firmware in firmware.filter(|firmware| firmware.kind != BoardKind::Native) {
+            let copy = folder.join(format!("{}.elf", firmware.kind.name()));
+            if !self.fleet.events.is_empty() && !copy.exists() {
+                fs::copy(&firmware.image, copy)?;
+            }
+        }
+        self.dumps.iter().try_for_each(|dump| dump.write(folder))
     }
 }
 
@@ -109,7 +124,7 @@ impl LockStepBoards {
     fn after_catch_up(
         &mut self,
         agent: usize,
-        act: impl FnOnce(&mut Board) -> Result<(), Diagnostic>,
+        act: impl FnOnce(&mut LockStepBoard) -> Result<(), Diagnostic>,
     ) -> Result<(), SwarmError> {
         if self.find(agent as u16).is_some_and(|board| !board.is_away()) {
             LockStepBoards::catch_up(self).map_err(|error| self.fail(error))?;

@@ -4,13 +4,11 @@ use fabswarm_shared::packet::{Packet, RoundOver};
 use fabswarm_sim::swarm::ShadowRound;
 use std::collections::VecDeque;
 
-/// What a packet takes in a receiver besides its frame: headers, checksum, padding.
+/// Bytes of a packet in a receiver besides its frame: headers, checksum, padding.
 const PACKET_BYTES: usize = 64;
 
-/// The board that sent a frame, and in which round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameSource {
-    /// The board's index.
     pub(crate) board: usize,
     /// The air's round, by that board's count.
     pub(crate) air_round: u32,
@@ -18,48 +16,40 @@ pub(crate) struct FrameSource {
 
 /// The state of a shadow at the end of a round.
 #[derive(Debug)]
-pub(crate) struct RoundEnd {
-    /// The air's slot in which the round ended.
+pub(crate) struct ShadowRoundEnd {
     pub(crate) slot: u32,
     pub(crate) shadow: ShadowRound,
 }
 
-/// One round of a shadow.
 #[derive(Debug, Default)]
 struct PendingRound {
-    /// Frames that the shadow sent.
     sent: Vec<Vec<u8>>,
-    /// Frames that the shadow received.
     received: Vec<Vec<u8>>,
-    /// Where those came from, as far as from boards.
+    /// The boards that sent them; other senders are left out.
     sources: Vec<FrameSource>,
     /// `None` while the shadow is in the round.
-    end: Option<RoundEnd>,
+    end: Option<ShadowRoundEnd>,
 }
 
 impl PendingRound {
-    /// Whether the shadow has sent all frames of the round.
     const fn is_sent(&self) -> bool {
         self.end.is_some() || !self.sent.is_empty()
     }
 }
 
-/// The rounds between a board and its shadow.
 #[derive(Debug)]
 pub(crate) struct RoundQueue {
     /// The air's round that the board is in.
-    round: u32,
+    pub(crate) round: u32,
     /// From the board's round to the shadow's.
     rounds: VecDeque<PendingRound>,
     /// How many of them the board was asked to go through.
     granted: usize,
     /// The round (an index into `rounds`) and the packet of it to send next.
     next: (usize, usize),
-    /// How many marks were sent.
     marks: u32,
     /// Whether the last mark is unanswered.
     is_held: bool,
-    /// Bytes that may be sent before the board must answer a mark.
     window: usize,
 }
 
@@ -75,7 +65,6 @@ impl RoundQueue {
         self.window = bytes;
     }
 
-    /// Records a frame that the shadow sent.
     pub(crate) fn record_sent(&mut self, frame: &[u8]) {
         if let Some(round) = self.rounds.back_mut() {
             round.sent.push(frame.to_vec());
@@ -90,20 +79,13 @@ impl RoundQueue {
         }
     }
 
-    /// Records the end of the shadow's round.
-    pub(crate) fn record_end(&mut self, end: RoundEnd) {
+    pub(crate) fn record_end(&mut self, end: ShadowRoundEnd) {
         if let Some(round) = self.rounds.back_mut() {
             round.end = Some(end);
         }
         self.rounds.push_back(PendingRound::default());
     }
 
-    /// The air's round that the board is in.
-    pub(crate) const fn round(&self) -> u32 {
-        self.round
-    }
-
-    /// The air's round that the shadow is in.
     pub(crate) fn shadow_round(&self) -> u32 {
         self.round + self.rounds_behind() as u32
     }
@@ -114,12 +96,10 @@ impl RoundQueue {
         self.shadow_round().saturating_sub(is_unsent.into())
     }
 
-    /// How many rounds the board is behind its shadow.
     pub(crate) fn rounds_behind(&self) -> usize {
         self.rounds.len() - 1
     }
 
-    /// Whether the board has granted rounds to go through.
     pub(crate) const fn is_busy(&self) -> bool {
         self.granted > 0
     }
@@ -193,7 +173,7 @@ impl RoundQueue {
     }
 
     /// Notes that the board has ended its round, and returns the end of its shadow's. `None` if no round was granted.
-    pub(crate) fn finish_round(&mut self) -> Option<RoundEnd> {
+    pub(crate) fn finish_round(&mut self) -> Option<ShadowRoundEnd> {
         self.granted = self.granted.checked_sub(1)?;
         self.next.0 = self.next.0.saturating_sub(1);
         self.round += 1;
@@ -213,8 +193,8 @@ mod tests {
         queue
     }
 
-    fn end(slot: u32) -> RoundEnd {
-        RoundEnd { slot, shadow: ShadowRound::default() }
+    fn end(slot: u32) -> ShadowRoundEnd {
+        ShadowRoundEnd { slot, shadow: ShadowRound::default() }
     }
 
     /// The packets that `queue` sends now: the length of a frame, `'o'` for the end of a round, `'m'` for a mark.
@@ -254,7 +234,7 @@ mod tests {
         assert_eq!(queue.unanswered(), Some(Packet::RoundOver(RoundOver { air_round: 6, digest: Some(0) })));
         assert!(queue.finish_round().is_some() && !queue.is_busy());
         assert!(queue.finish_round().is_none());
-        assert_eq!((queue.round(), queue.rounds_behind()), (7, 1));
+        assert_eq!((queue.round, queue.rounds_behind()), (7, 1));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Every failure of a board is reported as one clear error.
 
 mod kept_panic;
+mod patched_image;
 mod shadow_faults;
 
 use super::*;
@@ -14,17 +15,20 @@ use crate::machine::LinkConfig;
 use crate::machine::child_process;
 use crate::machine::temp_dir::LockedTempDir;
 use crate::provision::page::page_bytes;
-use crate::{BoardFile, SwarmFile};
+use crate::{BoardFile, BoardKind, SwarmFile};
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, Packet, ResetCause};
+use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::{BoardReports, Remote, ShadowRound, Swarm};
 use fabswarm_sim::{scenario, trial};
 use mio::Poll;
-use object::{Object, ObjectSection, ObjectSymbol};
-use std::path::PathBuf;
+use patched_image::PatchedImage;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{
-    io::{Read, Write},
+    fs,
+    io::{self, Read, Write},
     os::unix::net::UnixStream,
     thread,
 };
@@ -54,10 +58,9 @@ fn failure_within(silence_limit: Duration, firmware: Firmware, page: Vec<u8>) ->
     launch(firmware, page, silence_limit).map(drop).unwrap_err().to_string()
 }
 
-/// Starts the board of agent 0.
 fn launch(firmware: Firmware, page: Vec<u8>, silence_limit: Duration) -> Result<LockStepBoards, Error> {
     let target = PageTarget::Process(Arc::new(firmware));
-    let mut fleet = Fleet::launch(&[BoardPage { agent: 0, bytes: page.into(), target }], Board::new)?;
+    let mut fleet = Fleet::launch(&[BoardPage { agent: 0, bytes: page.into(), target }], LockStepBoard::new)?;
     fleet.silence_limit = silence_limit;
     LockStepBoards::follow_from_start(fleet)
 }
@@ -125,23 +128,9 @@ fn panicking_at(place: &str, folder: &Path) -> Firmware {
 /// the addresses of that function and of the panic handler.
 fn patched_at(place: &str, folder: &Path, patch: impl Fn(u64, u64) -> [u8; 4]) -> Firmware {
     let mut firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareConfig::USUAL).unwrap();
-    let mut bytes = fs::read(&firmware.image).unwrap();
-    let image = object::File::parse(&*bytes).unwrap();
-    // Thumb code has odd addresses.
-    let address = |name: &str| {
-        let mut symbols = image.symbols();
-        symbols.find(|symbol| symbol.name().unwrap().contains(name)).unwrap().address() & !1
-    };
-    let (place, panic) =
-        (address(&format!("SealedAgent$LT$P$GT${}{place}", place.len())), address("rust_begin_unwind"));
-    let section = image
-        .sections()
-        .find(|section| (section.address()..section.address() + section.size()).contains(&place))
-        .unwrap();
-    let offset = (section.file_range().unwrap().0 + place - section.address()) as usize;
-    bytes[offset..offset + 4].copy_from_slice(&patch(place, panic));
-    firmware.image = folder.join("mps2-an386");
-    fs::write(&firmware.image, &bytes).unwrap();
+    let image = PatchedImage::read(&firmware.image);
+    let (place, panic) = (image.agent_function(place), image.address("rust_begin_unwind"));
+    firmware.image = image.write_patched(place, patch(place, panic), &folder.join("mps2-an386"));
     firmware
 }
 
@@ -196,8 +185,8 @@ fn a_board_that_hangs_is_said_to_hang_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     // A branch to itself.
     let firmware = patched_at("end_round", folder.path(), |_, _| [0xFE, 0xE7, 0xFE, 0xE7]);
-    let boards = launch(firmware, page("mps2-an386"), SILENCE_LIMIT).unwrap();
-    let mut boards = boards.with_lost_boards(LostBoards::Fail);
+    let mut boards = launch(firmware, page("mps2-an386"), SILENCE_LIMIT).unwrap();
+    boards.fleet.lost_boards = LostBoards::Fail;
     Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
     let begun = Instant::now();
     let message = Remote::catch_up(&mut boards).unwrap_err().to_string();
@@ -212,7 +201,7 @@ fn boot_failure(boot: Boot<'static>) -> String {
     let poll = Poll::new().unwrap();
     let config = LinkConfig { agent: 0, index: 0, folder: temp_dir.path(), poll: &poll };
     let firmware = Arc::new(native("/usr/bin/yes".into()));
-    let board = Board::new(BoardLink::start(config, &firmware, &page("native")).unwrap());
+    let board = LockStepBoard::new(BoardLink::start(config, &firmware, &page("native")).unwrap());
     let socket = temp_dir.path().join("0.sock");
     let sender = thread::spawn(move || {
         let mut cable = UnixStream::connect(socket).unwrap();
@@ -277,6 +266,13 @@ fn a_socket_in_use_is_reported() {
     assert_eq!(error.to_string(), expected);
 }
 
+/// Native boards for `agents` of a swarm of ten.
+fn native_boards(agents: &[usize], task: &Task<f32>, setup: &AgentSetup) -> LockStepBoards {
+    let mut locations = [AgentLocation::InProcess; 10];
+    agents.iter().for_each(|&agent| locations[agent] = AgentLocation::Board(BoardKind::Native));
+    LockStepBoards::start(task, setup, &locations, 20, |_| false, None).unwrap()
+}
+
 /// Boards whose rewards are not those of their shadows.
 #[test]
 fn the_first_divergence_is_reported_with_both_states() {
@@ -284,16 +280,7 @@ fn the_first_divergence_is_reported_with_both_states() {
     let (task, setup) = (Task::draw(&scenario), trial::setup(&scenario).unwrap());
     scenario.seed = 2;
     let other = Task::draw(&scenario);
-    let locations: Vec<AgentLocation> = (0..10)
-        .map(|agent| {
-            if [3, 5].contains(&agent) {
-                AgentLocation::Board(BoardKind::Native)
-            } else {
-                AgentLocation::InProcess
-            }
-        })
-        .collect();
-    let boards = LockStepBoards::start(&other, &setup, &locations, 10, |_| false, None).unwrap();
+    let boards = native_boards(&[3, 5], &other, &setup);
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
     let agents = fabswarm_sim::swarm::AgentSwarm::<64>::new(task, air, 10, setup);
     let mut swarm = agents.unwrap().with_remote(Box::new(boards));

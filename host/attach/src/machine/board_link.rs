@@ -22,15 +22,13 @@ const PACKET_ROOM: usize = 16;
 #[derive(Debug)]
 pub(crate) struct BoardLink {
     pub(crate) agent: u16,
-    /// The token of its stream.
     token: Token,
     /// The name in its `board.toml`.
     pub(crate) board: String,
-    /// The checksum of its page.
     pub(crate) page_crc: u32,
     pub(crate) machine: Box<dyn Machine>,
     stream: Option<PacketStream>,
-    is_frozen: bool,
+    pub(crate) is_frozen: bool,
     /// Whether everything that it logs is shown.
     pub(crate) is_log_followed: bool,
 }
@@ -94,7 +92,6 @@ impl BoardLink {
         Ok(())
     }
 
-    /// Whether it is a real board.
     pub(crate) fn is_serial(&self) -> bool {
         self.machine.chip().is_some()
     }
@@ -104,15 +101,10 @@ impl BoardLink {
         self.is_serial() && self.stream.is_none()
     }
 
-    /// Suspends or resumes the process.
     pub(crate) fn freeze(&mut self, is_frozen: bool) {
         if std::mem::replace(&mut self.is_frozen, is_frozen) != is_frozen {
             self.machine.pause(is_frozen);
         }
-    }
-
-    pub(crate) const fn is_frozen(&self) -> bool {
-        self.is_frozen
     }
 
     /// Queues a packet. Nothing is sent before [`BoardLink::flush`].
@@ -144,9 +136,9 @@ impl BoardLink {
         is_closed
     }
 
-    /// How many pieces of its serial line were no packet so far.
+    /// Pieces of its serial line that were no packet.
     pub(crate) fn damaged(&self) -> u64 {
-        self.stream.as_ref().map_or(0, PacketStream::damaged)
+        self.stream.as_ref().map_or(0, |stream| stream.damaged)
     }
 
     /// Moves the next complete packet into `packet`; returns whether there was one.

@@ -7,7 +7,7 @@ use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, ResetCause};
 use fabswarm_shared::provisioning;
 
-/// What the panic said that ended a board's last run, if one did, in one line: it comes out of memory that may hold anything.
+/// The message of the panic that ended a board's last run, if one did, in one line: it comes from memory that may hold anything.
 #[must_use]
 pub fn last_panic(boot: &Boot) -> Option<String> {
     let in_line = |character: char| if character.is_control() { ' ' } else { character };
@@ -20,7 +20,7 @@ pub(crate) fn start_cause(boot: &Boot) -> String {
     format!("started {}{}", boot.reset, panic.unwrap_or_default())
 }
 
-/// Whether its firmware is why it started.
+/// Whether a fault of its firmware made it start.
 pub(crate) const fn has_failed(boot: &Boot) -> bool {
     boot.panic.is_some() || matches!(boot.reset, ResetCause::Watchdog | ResetCause::LockUp)
 }
@@ -65,17 +65,9 @@ pub(crate) fn check_boot(link: &BoardLink, boot: &Boot) -> Result<(), Diagnostic
     Ok(())
 }
 
-/// A board refused its page. One that is not real is an emulator or process whose page the run has written itself.
+/// The error for a board that refused its page. A board that is not real gets its page from the run itself.
 fn refused(agent: u16, is_real: bool, source: provisioning::Error) -> Diagnostic {
-    Diagnostic::new(
-        format!("the board of agent {agent} refused its provisioning page: {source}"),
-        page_remedy(&source, is_real),
-    )
-}
-
-/// What to do about a page that a board refused.
-fn page_remedy(refusal: &provisioning::Error, is_real: bool) -> &'static str {
-    match refusal {
+    let remedy = match source {
         provisioning::Error::Missing
         | provisioning::Error::Truncated
         | provisioning::Error::Checksum
@@ -106,7 +98,8 @@ fn page_remedy(refusal: &provisioning::Error, is_real: bool) -> &'static str {
         | provisioning::Error::Malformed
         | provisioning::Error::InService => "write its page again: `fabswarm boards provision --swarm FILE`",
         _ => error::SAME_SOURCES,
-    }
+    };
+    Diagnostic::new(format!("the board of agent {agent} refused its provisioning page: {source}"), remedy)
 }
 
 #[cfg(test)]
@@ -119,8 +112,7 @@ mod tests {
         let damaged = told(provisioning::Error::Checksum);
         assert!(damaged.contains("fabswarm boards provision"), "{damaged}");
         // Nobody can provision a process.
-        let source = provisioning::Error::Checksum;
-        let emulated = refused(3, false, source).to_string();
+        let emulated = refused(3, false, provisioning::Error::Checksum).to_string();
         assert!(emulated.contains("TMPDIR") && !emulated.contains("provision "), "{emulated}");
         let old = told(provisioning::Error::OldKey { page: 1, used: 2 });
         assert!(old.contains("key number 1") && old.contains("newest key"), "{old}");

@@ -1,4 +1,4 @@
-//! What connects a board with the host: a unix socket or a serial port.
+//! The connection between a board and the host: a unix socket or a serial port.
 
 use mio::{Interest, Registry, Token, event::Source, net::UnixStream, unix::SourceFd};
 use serialport::TTYPort;
@@ -36,7 +36,7 @@ impl Cable {
     }
 }
 
-/// A serial port says that its time is over where a socket would block.
+/// A serial port reports a timeout where a socket would block.
 fn would_block<T>(outcome: io::Result<T>) -> io::Result<T> {
     outcome.map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => io::ErrorKind::WouldBlock.into(),

@@ -15,12 +15,12 @@ use std::{
     time::Duration,
 };
 
-/// A running child process.
 #[derive(Debug)]
 pub(crate) struct ChildProcess {
     child: Child,
-    messages: PathBuf,
-    /// Bytes of them that were taken.
+    /// Its stderr is appended to this file.
+    pub(crate) messages_file: PathBuf,
+    /// Bytes of that file that were read.
     messages_read: usize,
 }
 
@@ -32,7 +32,7 @@ impl ChildProcess {
             .append(true)
             .open(messages)
             .map_err(|source| error::file(messages, source))?;
-        // Of the processes before it. It may print before this host runs again.
+        // Lines of earlier processes. Read before the start: the process may print at once.
         let messages_read = file.metadata().map_or(0, |file| file.len() as usize);
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
@@ -54,15 +54,13 @@ impl ChildProcess {
                     "check that the file exists and may be executed",
                 ),
             })?;
-        Ok(Self { child, messages: messages.to_owned(), messages_read })
+        Ok(Self { child, messages_file: messages.to_owned(), messages_read })
     }
 
-    /// The exit status, once the process has ended.
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// The processor time that it has used.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         // Linux counts in hundredths of a second for programs; the name, which may hold anything, ends with the last parenthesis.
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
@@ -71,19 +69,13 @@ impl ChildProcess {
         Some(Duration::from_millis(10 * (user + system)))
     }
 
-    /// The file that its stderr is appended to.
-    pub(crate) fn messages_file(&self) -> &Path {
-        &self.messages
-    }
-
-    /// What it printed to stderr, for the error that reports its end.
+    /// Its stderr, for the error that reports its end.
     pub(crate) fn messages(&self) -> String {
-        std::fs::read_to_string(&self.messages).unwrap_or_default().trim().to_owned()
+        std::fs::read_to_string(&self.messages_file).unwrap_or_default().trim().to_owned()
     }
 
-    /// The lines that it printed to stderr since the last call.
     pub(crate) fn take_messages(&mut self) -> Vec<String> {
-        let printed = std::fs::read(&self.messages).unwrap_or_default();
+        let printed = std::fs::read(&self.messages_file).unwrap_or_default();
         let unread = printed.get(self.messages_read..).unwrap_or_default();
         // The last line may not be whole yet.
         let whole = unread.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
@@ -91,7 +83,6 @@ impl ChildProcess {
         String::from_utf8_lossy(&unread[..whole]).lines().map(str::to_owned).collect()
     }
 
-    /// Suspends or resumes it.
     pub(crate) fn pause(&self, is_paused: bool) {
         let signal = if is_paused { Signal::STOP } else { Signal::CONT };
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {

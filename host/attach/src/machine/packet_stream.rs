@@ -23,8 +23,8 @@ pub(crate) struct PacketStream {
     incoming: Vec<u8>,
     /// Bytes of `incoming` that were returned as packets.
     taken: usize,
-    /// Pieces of a serial line that were no packet.
-    damaged: u64,
+    /// Pieces of a serial line that were no packet: noise, or packets that it has destroyed.
+    pub(crate) damaged: u64,
     outgoing: Vec<u8>,
     written: usize,
     is_watching_room: bool,
@@ -45,7 +45,6 @@ impl PacketStream {
         }
     }
 
-    /// Lets `registry` report under `token` what arrives.
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         self.cable.register(registry, token)
     }
@@ -126,11 +125,6 @@ impl PacketStream {
     /// Adds bytes that were read before the stream was there.
     pub(crate) fn put_back(&mut self, bytes: &[u8]) {
         self.incoming.extend_from_slice(bytes);
-    }
-
-    /// How many pieces of a serial line were no packet so far: noise, or packets that it has destroyed.
-    pub(crate) const fn damaged(&self) -> u64 {
-        self.damaged
     }
 
     /// Moves the next complete packet into `packet`; returns whether there was one.

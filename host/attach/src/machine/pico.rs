@@ -4,7 +4,6 @@ use crate::firmware::board_kind::{BoardKind, pico_emulator};
 use crate::firmware::{Firmware, flash_file::FlashFile};
 use std::path::Path;
 
-/// Node's arguments for running the board of `agent`.
 pub(crate) fn arguments(
     agent: u16,
     firmware: &Firmware,
@@ -17,7 +16,7 @@ pub(crate) fn arguments(
         format!("--image={}", firmware.image.display()),
         format!("--socket={}", socket.display()),
         format!("--port={}", if firmware.kind == BoardKind::PicoUsb { "usb" } else { "uart" }),
-        format!("--flash={}", flash.path().display()),
+        format!("--flash={}", flash.path.display()),
         format!("--flash-at={}", firmware.layout.address),
         format!("--log={}", log.display()),
         format!("--chip={:x}", 1 + u64::from(agent)),

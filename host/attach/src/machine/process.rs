@@ -6,11 +6,7 @@ use super::{
 };
 use crate::error;
 use crate::firmware::{
-    Firmware,
-    board_kind::BoardKind,
-    board_log::BoardLog,
-    code_place::{self, CodeAddress},
-    flash_file::FlashFile,
+    Firmware, board_kind::BoardKind, board_log::BoardLog, code_place, flash_file::FlashFile,
 };
 use defmt_parser::Level;
 use fabswarm_diagnostic::Diagnostic;
@@ -91,7 +87,7 @@ impl Machine for BoardProcess {
         if let Some(log) = &mut self.log {
             log.start_over();
         }
-        let messages = self.process.messages_file().to_owned();
+        let messages = self.process.messages_file.clone();
         self.process = spawn(self.agent, &self.firmware, &self.socket, &self.flash, &messages)?;
         Ok(())
     }
@@ -112,9 +108,8 @@ impl Machine for BoardProcess {
         let (BoardKind::Qemu | BoardKind::QemuUart) = self.firmware.kind else { return None };
         let [counter, link] = qemu::processor_place(&qemu::monitor(&self.socket)).ok()?;
         let places = code_place::places(&self.firmware.image, &[counter, link]);
-        let (CodeAddress::Instruction(address) | CodeAddress::Return(address)) = counter;
         let first = places.first().map(|place| format!(", {place}")).unwrap_or_default();
-        Some(format!("{address:#010x}{first}"))
+        Some(format!("{counter:#010x}{first}"))
     }
 
     fn firmware(&self) -> Option<&Firmware> {
@@ -122,7 +117,7 @@ impl Machine for BoardProcess {
     }
 
     fn last_message(&self) -> String {
-        match self.log.as_ref().and_then(BoardLog::last_error) {
+        match self.log.as_ref().and_then(|log| log.last_error.as_deref()) {
             Some(error) => code_place::explain(error, &self.firmware.image),
             None => self.process.messages(),
         }
@@ -139,7 +134,6 @@ impl Machine for BoardProcess {
     }
 }
 
-/// Starts the process of a board.
 fn spawn(
     agent: u16,
     firmware: &Firmware,
@@ -151,10 +145,10 @@ fn spawn(
     let program = firmware.emulator.as_ref().unwrap_or(&firmware.image);
     let arguments = match firmware.kind {
         BoardKind::Qemu | BoardKind::QemuUart => {
-            qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), flash.path(), log)
+            qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), &flash.path, log)
         }
         BoardKind::Pico | BoardKind::PicoUsb => pico::arguments(agent, firmware, socket, flash, log),
-        BoardKind::Native => [socket, flash.path()].map(|path| path.display().to_string()).to_vec(),
+        BoardKind::Native => [socket, &flash.path].map(|path| path.display().to_string()).to_vec(),
     };
     ChildProcess::start(program, &arguments, messages)
 }

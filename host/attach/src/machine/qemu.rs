@@ -1,12 +1,11 @@
 //! Emulated boards: QEMU's `mps2-an386`, a Cortex-M4F.
 
-use crate::firmware::{board_kind::PacketFraming, code_place::CodeAddress};
+use crate::firmware::{board_kind::PacketFraming, code_place::before_return};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the monitor of an emulator may take to answer.
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Escapes a path for use in a QEMU option, where a comma ends the value.
@@ -19,8 +18,8 @@ pub(crate) fn monitor(socket: &Path) -> PathBuf {
     socket.with_extension("monitor")
 }
 
-/// Asks a running emulator where its processor is: the address of its instruction and where it returns to.
-pub(crate) fn processor_place(monitor: &Path) -> io::Result<[CodeAddress; 2]> {
+/// Asks a running emulator where its processor is: the addresses of its instruction and of the call that led there.
+pub(crate) fn processor_place(monitor: &Path) -> io::Result<[u64; 2]> {
     let mut stream = UnixStream::connect(monitor)?;
     stream.set_read_timeout(Some(MONITOR_TIMEOUT))?;
     stream.write_all(b"info registers\n")?;
@@ -31,7 +30,7 @@ pub(crate) fn processor_place(monitor: &Path) -> io::Result<[CodeAddress; 2]> {
         let register = |name: &str| register(&text, name);
         if let (Some(counter), Some(link)) = (register("R15="), register("R14=")) {
             // Thumb code has odd return addresses.
-            return Ok([CodeAddress::Instruction(counter), CodeAddress::Return(link & !1)]);
+            return Ok([counter, before_return(link & !1)]);
         }
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -1,8 +1,8 @@
-//! Real boards on serial ports: finds them, tells who they are, and gives them their pages.
+//! Real boards on serial ports: finds and identifies them, and gives them their pages.
 //!
-//! A board repeats its boot packet until a host starts it, so whoever listens learns its name, chip, build and page. One that an
-//! earlier host has left in the middle of a run is silent; a reset makes it start again. One that runs on its own clock reports its
-//! rounds, and at once when it is asked, as a round may take minutes: it is left alone.
+//! A board repeats its boot packet, with its name, chip, build and page, until a host starts it. A board that an earlier host has left
+//! in the middle of a run is silent until it is reset. A board on its own clock reports each round, and on request, as a round may
+//! take minutes; it is left alone.
 
 mod control_lines;
 mod line;
@@ -32,24 +32,24 @@ const BAUD_RATES: [u32; 2] = [921_600, 115_200];
 /// How long to listen to a port before its board is asked something.
 const LISTEN_FOR: Duration = Duration::from_millis(700);
 
-/// What a silent board is asked, at each baud rate, and how long it may take to answer: whether it is there, which one on its own
-/// clock answers with its round, and then to start again.
+/// Requests to a silent board, at each baud rate, with their timeouts. A board on its own clock answers a mark with its round; any
+/// other is reset.
 const QUESTIONS: [(Option<Packet>, Duration); 3] = [
     (None, LISTEN_FOR),
     (Some(Packet::Mark { number: 0 }), Duration::from_millis(300)),
     (Some(Packet::Reset), Duration::from_millis(1000)),
 ];
 
-/// How long a board that has said who it is may take to answer with its round, or to say it again.
+/// How long a board may take after its boot packet to report its round, or to repeat the packet.
 const FLIES_WITHIN: Duration = Duration::from_millis(300);
 
 /// How long a board may take to start.
 pub(crate) const START_WITHIN: Duration = Duration::from_secs(8);
 
-/// How often a board that has just restarted is asked to wait for a page: it may not listen yet.
+/// Interval at which a restarting board is asked to wait for a page: it may not listen yet.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// What is wrong with a port or its board.
+/// A fault of a port or its board.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SerialError {
     /// The board is in the middle of a trial, on its own clock.
@@ -59,7 +59,7 @@ pub enum SerialError {
         path: PathBuf,
         /// The baud rate at which it was understood.
         baud: u32,
-        /// What the user is told.
+        /// The message to the user.
         what: Diagnostic,
         /// Its agent.
         agent: u16,
@@ -79,9 +79,15 @@ impl From<SerialError> for Diagnostic {
     }
 }
 
-/// The port cannot be opened.
 fn not_opened(path: &Path, reason: &str) -> Diagnostic {
-    Diagnostic::new(format!("cannot open {}: {reason}", path.display()), open_help(reason))
+    let remedy = if reason.contains("ermission") {
+        "add yourself to the group dialout: `sudo usermod -aG dialout $USER`, then log in again (see `fabswarm doctor`)"
+    } else if reason.contains("busy") {
+        "end the program that uses the port (ModemManager is known for it, see `fabswarm doctor`)"
+    } else {
+        "check that the board is plugged in; `fabswarm boards list` shows the ports"
+    };
+    Diagnostic::new(format!("cannot open {}: {reason}", path.display()), remedy)
 }
 
 /// Nothing arrived.
@@ -101,19 +107,8 @@ pub fn page_refusal(path: &Path, reason: &str) -> Diagnostic {
     )
 }
 
-/// What to do about a board with other firmware.
+/// The remedy for a board with other firmware.
 const FLASH_IT: &str = "flash it with this version: `fabswarm boards flash`";
-
-/// What helps against an error of opening a port.
-fn open_help(reason: &str) -> &'static str {
-    if reason.contains("ermission") {
-        "add yourself to the group dialout: `sudo usermod -aG dialout $USER`, then log in again (see `fabswarm doctor`)"
-    } else if reason.contains("busy") {
-        "end the program that uses the port (ModemManager is known for it, see `fabswarm doctor`)"
-    } else {
-        "check that the board is plugged in; `fabswarm boards list` shows the ports"
-    }
-}
 
 /// A board that answered on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +125,7 @@ pub struct FoundBoard {
     pub build: u64,
     /// Why it started.
     pub reset: ResetCause,
-    /// What the panic said that ended its last run, if one did.
+    /// The message of the panic that ended its last run, if one did.
     pub panic: Option<String>,
     /// Its identity, or why it has none.
     pub page: Result<BoardIdentity, provisioning::Error>,
@@ -146,7 +141,6 @@ pub(crate) struct SerialBoard {
 }
 
 impl SerialBoard {
-    /// The packets on an open port.
     pub(super) fn stream(port: TTYPort) -> PacketStream {
         PacketStream::new(Cable::Port(port), PacketFraming::Serial)
     }
@@ -178,16 +172,12 @@ pub(crate) struct ReadyBoard {
 /// # Errors
 /// [`SerialError`] if it does not, or its firmware is of another version.
 pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
-    identify_on(path).map(|(found, _)| found)
-}
-
-fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
-    // Which board it is, and what it wants, is not known yet.
+    // The lines that the board wants are not known yet.
     let mut line = SerialLine::open(path, BAUD_RATES[0], ControlLines::default())?;
     let mut schema = None;
     let questions = BAUD_RATES.into_iter().flat_map(|rate| QUESTIONS.map(|question| (rate, question)));
     for (rate, (question, answer_within)) in questions {
-        if rate != line.baud() {
+        if rate != line.baud {
             line.set_baud(rate);
         }
         if let Some(packet) = question {
@@ -200,7 +190,7 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
             {
                 let found = FoundBoard {
                     path: path.to_owned(),
-                    baud: line.baud(),
+                    baud: line.baud,
                     name: boot.board.to_owned(),
                     chip: boot.chip,
                     build: boot.build,
@@ -211,7 +201,7 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
                 let running = if found.page.is_ok() { flight(path, &mut line) } else { None };
                 return match running {
                     Some(running) => Err(running),
-                    None => Ok((found, line)),
+                    None => Ok(found),
                 };
             }
             if let Some(running) = running(path, &line, &bytes) {
@@ -222,7 +212,7 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
             }
         }
     }
-    let trouble = match (schema, line.noise()) {
+    let trouble = match (schema, line.noise) {
         (Some((board, schema)), _) => Diagnostic::new(
             format!(
                 "the board `{board}` on {} has packet schema {schema:#010x}, the host {:#010x}",
@@ -243,8 +233,8 @@ fn identify_on(path: &Path) -> Result<(FoundBoard, SerialLine), SerialError> {
     Err(trouble.into())
 }
 
-/// What a board says of its flight that has just said who it is: one on its own clock does so now and then, and answers with its round;
-/// one that waits for its host says it again.
+/// Tells whether a board that has sent its boot packet is in flight. A board on its own clock sends one now and then, and answers a
+/// mark with its round; a board that waits for its host repeats the boot packet.
 fn flight(path: &Path, line: &mut SerialLine) -> Option<SerialError> {
     line.send(&Packet::Mark { number: 0 });
     let answer_until = Instant::now() + FLIES_WITHIN;
@@ -259,14 +249,14 @@ fn flight(path: &Path, line: &mut SerialLine) -> Option<SerialError> {
     None
 }
 
-/// What a packet says of a board that runs on its own clock; `None` for any other packet.
+/// The error for a board whose packet shows that it runs on its own clock; `None` for any other packet.
 pub(crate) fn running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Option<SerialError> {
     let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(bytes) else { return None };
     let what = Diagnostic::new(
         format!("the board on {} runs agent {agent}, in round {round}", path.display()),
         "wait until its trial is over, or end it with `fabswarm boards reset`",
     );
-    Some(SerialError::Running { path: path.to_owned(), baud: line.baud(), what, agent, round })
+    Some(SerialError::Running { path: path.to_owned(), baud: line.baud, what, agent, round })
 }
 
 /// Identifies the boards on all ports at once. Each port has its board, or what is wrong with it.
@@ -345,7 +335,7 @@ pub fn reset(board: &FoundBoard) -> Result<(), Diagnostic> {
     let mut line = SerialLine::open(path, *baud, ControlLines::default())?;
     line.send(&Packet::Reset);
     line.drain();
-    // Until it restarts, a board that waits for its host repeats who it was.
+    // Until it restarts, a board that waits for its host repeats its old boot packet.
     let is_same = |boot: &Boot| matches!((boot.page, page), (Ok(now), Ok(before)) if now.boot == before.boot);
     if line.wait(START_WITHIN, |packet| matches!(packet, Packet::Boot(boot) if !is_same(&boot))) {
         Ok(())
@@ -408,7 +398,7 @@ fn monitor_port(path: &Path, time: Duration, see: impl Fn(&Packet)) -> Result<us
             }
         }
         if packets == 0
-            && line.noise() > 0
+            && line.noise > 0
             && let Some(rate) = rates.next()
         {
             line.set_baud(rate);

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 const PREFIX: &str = "fabswarm-";
 /// The file that marks a folder as ours.
 const MARKER: &str = "lock";
-/// What that file contains.
+/// The content of that file.
 const MAGIC: &[u8] = b"temporary folder of fabswarm, format 1\n";
 /// Only the user has access.
 const FOLDER_MODE: u32 = 0o700;

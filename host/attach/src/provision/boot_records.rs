@@ -1,4 +1,4 @@
-//! The boots that a board has used, as its firmware has left them in flash (`firmware/src/storage/boots.rs`).
+//! The boots that a board has used, as its firmware stores them in flash (`firmware/src/storage/boots.rs`).
 
 use fabswarm_shared::provisioning::checksum;
 
@@ -7,19 +7,16 @@ const ENTRY_BYTES: usize = 32;
 const RECORD_WORDS: usize = 4;
 const WORD_BYTES: usize = 4;
 
-/// What a board's boot counter holds.
 #[derive(Debug, Default)]
 pub(crate) struct BootRecords {
     /// Key numbers and boots that can be read.
     records: Vec<(u32, u32)>,
     /// Entries that cannot: each counts as used, under whatever key.
     spoiled: u32,
-    /// The highest key number.
     pub(crate) newest_key: Option<u32>,
 }
 
 impl BootRecords {
-    /// Reads the sectors of the boot counter.
     pub(crate) fn read(flash: &[u8]) -> Self {
         let mut found = Self::default();
         for entry in flash.chunks_exact(ENTRY_BYTES) {
@@ -57,7 +54,6 @@ mod tests {
 
     const SECTOR: usize = 4096;
 
-    /// Flash in memory.
     struct MemoryFlash(Vec<u8>);
 
     impl ErrorType for MemoryFlash {
@@ -92,7 +88,6 @@ mod tests {
         }
     }
 
-    /// What the firmware writes is what the host reads, over several rounds through both sectors.
     #[test]
     fn the_host_reads_what_the_firmware_counts() {
         let mut flash = MemoryFlash(vec![0xFF; 4 * SECTOR]);

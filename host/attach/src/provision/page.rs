@@ -8,13 +8,11 @@ use fabswarm_sim::swarm::AgentSetup;
 use fabswarm_sim::task::{Task, TaskProblem};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Makes the pages of a swarm.
 pub(crate) struct PageMaker<'a> {
     task: &'a Task<f32>,
     setup: &'a AgentSetup,
     pace: Pace,
     rounds: u32,
-    /// The decision to start from.
     start: Vec<f32>,
 }
 

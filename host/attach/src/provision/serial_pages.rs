@@ -11,10 +11,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a board may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long one look for packets takes while other boards start.
+/// How long to wait for packets at once while other boards start.
 const LISTEN_FOR: Duration = Duration::from_millis(20);
 
 /// Bytes of a page that one packet carries: whole words, and no more than the smallest receiver buffers.
@@ -23,8 +22,8 @@ const PAGE_CHUNK: usize = 128;
 /// How often a part of a page is sent again.
 const TRIES: usize = 3;
 
-/// Gives each board its page, all at once, and then restarts all of them: those that keep their own time begin together. What a
-/// board says from its start on is kept.
+/// Gives all boards their pages, and then restarts all of them, so that boards on their own clocks begin together. The bytes that a
+/// board sends from its start on are kept.
 pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard>, SerialError> {
     let written = on_all(boards.into_iter(), |(board, page)| {
         let line = write_page(&board, page)?;
@@ -37,7 +36,7 @@ pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard
         left.fetch_sub(1, Ordering::Relaxed);
         let sign = sign?;
         line.record(&sign);
-        // What nobody reads is lost once the buffers of the port are full.
+        // Bytes are lost once the buffers of the port are full.
         while left.load(Ordering::Relaxed) > 0 && boards > 1 {
             line.next_packet(Instant::now() + LISTEN_FOR);
         }
@@ -71,7 +70,7 @@ pub fn provision_board(board: &FoundBoard, page: &[u8]) -> Result<BoardIdentity,
     }
 }
 
-/// Why a page counts as refused by a board that says nothing about it.
+/// The reason if a board does not respond to its page.
 const NOT_STARTED: &str = "it did not start with it";
 
 /// Writes a page to a board, which is in service then.
@@ -102,8 +101,8 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<SerialLine, SerialError
     Ok(line)
 }
 
-/// Restarts a board that has a new page. Returns the first packet that tells that it has started with it: its boot packet, or, if
-/// `rounds_count`, what it says of its rounds. One that keeps its own time may say who it is before a USB port is there again.
+/// Restarts a board that has a new page. Returns the first packet that shows that it has started with it: its boot packet, or, if
+/// `rounds_count`, a report of a round. A board on its own clock may send its boot packet before its USB port is back.
 fn start(line: &mut SerialLine, page: &[u8], rounds_count: bool) -> Result<Vec<u8>, String> {
     line.send(&Packet::Reset);
     let start_until = Instant::now() + START_WITHIN;
@@ -112,9 +111,9 @@ fn start(line: &mut SerialLine, page: &[u8], rounds_count: bool) -> Result<Vec<u
         match Packet::decode(&bytes) {
             Ok(Packet::Boot(boot)) => match boot.page {
                 Ok(identity) if identity.page_crc == page_crc(page) => return Ok(bytes),
-                // It may say so from before its restart: only the last word counts.
+                // It may be from before the restart: only the last one counts.
                 Err(error) => refused = error.to_string(),
-                // Of the page it had before.
+                // The boot packet was sent before the restart.
                 Ok(_) => {}
             },
             Ok(Packet::Taken { .. } | Packet::Telemetry(..)) if rounds_count => return Ok(bytes),
@@ -137,7 +136,7 @@ fn enter_service(path: &Path, line: &mut SerialLine) -> Result<bool, SerialError
                 return Err(running);
             }
         }
-        // It may be in the middle of a run that nobody hosts any more.
+        // It may be in the middle of a run whose host is gone.
         line.send(&Packet::Reset);
     }
     Ok(false)

@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, value};
 use zeroize::{Zeroize, Zeroizing};
 
-/// The format of the file.
 const VERSION: i64 = 1;
 
 const KEY_BYTES: usize = 32;
@@ -31,7 +30,6 @@ const KEY_BYTES: usize = 32;
 /// The boot of a board that has not counted any.
 const FIRST_BOOT: u32 = 1;
 
-/// A swarm file cannot be read or written.
 fn unusable(path: &Path, reason: impl Display) -> Diagnostic {
     Diagnostic::new(
         format!("cannot use the swarm file {}: {reason}", path.display()),
@@ -183,7 +181,7 @@ impl SwarmFile {
     }
 }
 
-/// What the pages and images of a swarm are made of.
+/// Makes the pages and images of a swarm.
 #[derive(Debug)]
 pub struct SwarmPages<'a> {
     /// Their file.
@@ -343,7 +341,7 @@ mod tests {
         assert_eq!(Page::read(&page, "pico").unwrap().boot_floor, 9);
     }
 
-    /// What a boot loader would write over the page, or over itself.
+    /// A boot loader would write it over the page, or over itself.
     #[test]
     fn an_image_that_leaves_its_room_is_no_uf2_file() {
         let swarm = SwarmFile::draw(None, &[], 1).unwrap();

@@ -1,4 +1,4 @@
-//! What a scenario takes of a board and its radio, before anything is built or flashed.
+//! The needs of a scenario: radio time, memory and flash, before anything is built or flashed.
 
 use super::page::{PageMaker, page_bytes};
 use crate::firmware::firmware_crate::FirmwareConfig;
@@ -60,13 +60,13 @@ fn firmware_ram_bytes(needs: &FirmwareConfig) -> usize {
     // Both sizes are linear in the words.
     let at = |small: usize, large: usize| small + (large - small) / 32 * (words - 32);
     let peer = at(size_of::<PeerSlot<32>>(), size_of::<PeerSlot<64>>());
-    let agent = at(size_of::<BoardAgent<32>>(), size_of::<BoardAgent<64>>());
+    let agent = at(size_of::<SizedAgent<32>>(), size_of::<SizedAgent<64>>());
     let packet = PACKET_OVERHEAD_BYTES + Width::Full.payload_bytes(words).max(MemberSet::BYTES);
     (members - 1) * peer + agent + QUEUED_PACKETS * packet + FIXED_RAM_BYTES
 }
 
-/// The agent of a board.
-type BoardAgent<const WORDS: usize> = Agent<AnyProblem<'static, f32>, HeapPeers<WORDS>, WORDS>;
+/// An agent with room for `WORDS` words. Its peers are on the heap here and counted apart; the firmware keeps them in a static.
+type SizedAgent<const WORDS: usize> = Agent<AnyProblem<'static, f32>, HeapPeers<WORDS>, WORDS>;
 
 /// Packets in the queues of the firmware, and what each takes besides its payload.
 const QUEUED_PACKETS: usize = 6;
@@ -74,7 +74,7 @@ const PACKET_OVERHEAD_BYTES: usize = 64;
 /// RAM of the executor, the link and everything else that does not depend on the scenario.
 const FIXED_RAM_BYTES: usize = 2500;
 
-/// What a scenario takes of boards and radio.
+/// The demands of a scenario on boards and radio.
 #[derive(Clone, Debug)]
 pub struct SwarmPlan {
     /// The radio.
@@ -83,7 +83,7 @@ pub struct SwarmPlan {
     pub slots: RadioPlan,
     /// How the slots stand in a page.
     pub pace: Pace,
-    /// What the slots hold.
+    /// The demands on the slots.
     pub needs: RadioNeeds,
     /// Words of a decision, and how many of them travel.
     pub words: usize,
@@ -97,7 +97,7 @@ pub struct SwarmPlan {
     pub page_bytes: usize,
     /// RAM of the firmware without its stack, by formula.
     pub ram_bytes: usize,
-    /// What boards have room for.
+    /// The room on each board.
     pub boards: Vec<BoardRoom>,
     /// Agents that save their state in every round.
     pub saving_agents: usize,
@@ -212,7 +212,7 @@ fn control_bytes(agents: usize, rounds: u32) -> usize {
     seal_bytes(sender, rounds) + stamp + members.max(admission)
 }
 
-/// What sealing adds: check of the key, sender, boot, counter (up to two frames a round) and tag.
+/// Bytes that sealing adds: check of the key, sender, boot, counter (up to two frames a round) and tag.
 fn seal_bytes(sender: usize, rounds: u32) -> usize {
     1 + sender + 1 + varint_bytes(rounds) + TAG
 }

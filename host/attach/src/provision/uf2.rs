@@ -74,7 +74,6 @@ pub fn drive_board(folder: &Path) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Why a drive did not take a file of so many bytes.
 fn refusal(drive: &Path, bytes: usize, error: &io::Error) -> Diagnostic {
     let drive = drive.display();
     match error.kind() {
@@ -125,7 +124,6 @@ pub fn write_to_drive(drive: &Path, name: &str, bytes: &[u8]) -> Result<bool, Di
 mod tests {
     use super::*;
 
-    /// The number of the RP2040.
     const RP2040: u32 = 0xE48B_FF56;
 
     #[test]

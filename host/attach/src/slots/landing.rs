@@ -1,13 +1,13 @@
-//! The end of a flight: real boards would fly on for all rounds of their pages, under a key that nobody has any more.
+//! The end of a flight. Real boards would otherwise fly on for all rounds of their pages, under a key that is gone.
 
 use super::{LOOK_EVERY, SlotBoards};
 use fabswarm_shared::packet::Packet;
 use std::time::{Duration, Instant};
 
-/// How long boards may take to say that they wait for a page. Those that do not are told to the next run.
+/// How long boards may take to report that they wait for a page. The next run reports the others.
 const LAND_WITHIN: Duration = Duration::from_secs(3);
 
-/// How often a board that has just restarted is asked to wait for a page: it may not listen yet.
+/// Interval at which a restarting board is asked to wait for a page: it may not listen yet.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 impl Drop for SlotBoards {
@@ -39,7 +39,7 @@ impl SlotBoards {
         }
     }
 
-    /// Takes those out of `flying` that wait for a page, or are gone.
+    /// Removes the boards from `flying` that wait for a page or are gone.
     fn hear_landed(&mut self, flying: &mut Vec<usize>) {
         let Ok(Some(tokens)) = self.fleet.poll(ASK_EVERY.min(LOOK_EVERY)) else { return };
         let mut packet = Vec::new();

@@ -17,7 +17,7 @@ use fabswarm_sim::trial::{self, ExactAgents};
 use std::sync::{Arc, atomic::AtomicBool};
 use std::time::{Duration, Instant};
 
-/// Superframes, besides one per agent, in which a board may say nothing: it listens first, and the longer the higher its number.
+/// Superframes, besides one per agent, in which a board may be silent: it listens first, longer the higher its number.
 const SILENT_SUPERFRAMES: u32 = 4;
 
 impl SlotBoards {
@@ -39,7 +39,7 @@ impl SlotBoards {
             pages: PageMaker::new(&task, &setup, plan.pace, rounds),
             needs,
             locations,
-            serial_pattern: placement.serial_pattern(),
+            serial_pattern: placement.serial_pattern.as_deref(),
             radio: Some(plan.radio.kind),
             saves_state: &|_| false,
         };
@@ -64,7 +64,7 @@ impl SlotBoards {
             loss: scenario.faults.iid_loss,
         };
         boards.meter.start(&boards.decisions(), &boards.gradients());
-        // What boards said before all of them had started.
+        // Packets that boards sent before all of them had started.
         for index in 0..boards.fleet.boards.len() {
             boards.process_packets(index)?;
         }

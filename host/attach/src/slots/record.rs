@@ -1,12 +1,11 @@
-//! What boards in flight report: per round, whose frames an agent took and what it came to.
+//! Reports of boards in flight: per round, the senders whose frames an agent took, and its digest.
 
 use fabswarm_diagnostic::Diagnostic;
 use std::{fs, io, path::Path};
 
-/// The first line of a record.
 const HEADER: &str = "round,agent,digest,senders,early,epoch";
 
-/// What became of a round of a board.
+/// How a round of a board ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundFate {
     /// It ended, with this digest of the agent's state.
@@ -17,7 +16,7 @@ pub enum RoundFate {
     Missed,
 }
 
-/// What stands for [`RoundFate::Missed`] in the place of a digest.
+/// Stands for [`RoundFate::Missed`] in the column of digests.
 const MISSED: &str = "missed";
 
 /// A round of one board.
@@ -27,11 +26,11 @@ pub struct FlightEntry {
     pub agent: u16,
     /// Its round.
     pub round: u32,
-    /// What became of it.
+    /// How it ended.
     pub fate: RoundFate,
     /// The agents whose frames it took in the round, in ascending order.
     pub senders: Vec<u16>,
-    /// Those whose frames of the next round it had at the end of this one.
+    /// The agents whose frames of the next round it had at the end of this one.
     pub early: Vec<u16>,
     /// The epoch of the round, if it ended.
     pub epoch: Option<u32>,
@@ -53,7 +52,6 @@ impl FlightEntry {
     }
 }
 
-/// Writes a record as CSV.
 pub(crate) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
     let mut text = format!("{HEADER}\n");
     let list = |agents: &[u16]| agents.iter().map(u16::to_string).collect::<Vec<_>>().join(" ");

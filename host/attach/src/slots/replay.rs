@@ -1,4 +1,4 @@
-//! A flight again, on shadows: the same agents in this process take the same frames, and must come to the same bits.
+//! Replays a flight on shadows: the same agents in this process take the same frames and must reach the same digests.
 
 use super::record::{FlightEntry, RoundFate};
 use crate::firmware::MOST_WORDS;
@@ -31,7 +31,6 @@ impl From<FlightFault> for Diagnostic {
     }
 }
 
-/// What to do about a record that cannot be followed.
 const MISSING: &str = "entries of the record are missing; a board that restarted cannot be followed";
 
 impl FlightFault {
@@ -57,33 +56,32 @@ impl FlightFault {
 /// By how many rounds the last reports of boards differ where a record ends: the host stops in the middle of a round.
 const END_ROUNDS: u32 = 2;
 
-/// Shadows that follow a flight, in the order in which things happened.
+/// Shadows that follow a flight in the order of its events.
 ///
 /// Each board's entries are followed one by one: its shadow takes the frames that the entry names, as soon as the shadows of
 /// their senders have come to that round, and ends the round. A board of which reports are missing cannot be followed from there
 /// on, nor can one that has taken its frames since: their digests are counted, and compared with nothing.
 #[derive(Debug)]
 pub(crate) struct FlightReplay {
-    shadows: Vec<Shadow>,
+    pub(super) shadows: Vec<Shadow>,
     tracks: Vec<Track>,
     pub(crate) checks: u64,
     /// Digests that were reported and cannot be compared.
     pub(crate) uncompared: u64,
-    /// Why.
     pub(crate) gaps: Vec<ReportGap>,
 }
 
 /// How far one board was followed.
 #[derive(Debug, Default)]
 struct Track {
-    /// What it reported and its shadow has not followed yet.
+    /// Reports that its shadow has not followed yet.
     entries: VecDeque<PendingEntry>,
     /// Its last data frames with their rounds.
     frames: VecDeque<(u32, Vec<u8>)>,
     /// The rounds that it has ended.
     ended: u32,
     checks: u64,
-    /// Whether its shadow has its state no more.
+    /// Whether its shadow no longer has its state.
     is_lost: bool,
     /// The last entry that was pushed.
     pushed: Option<(u32, RoundFate)>,
@@ -115,7 +113,7 @@ pub enum ReportGap {
         /// The first round that was reported again, if one was. It is not above `from` for a board that has restarted.
         to: Option<u32>,
     },
-    /// It is in another epoch than its shadow: after a restart agents let each other in by frames that nobody reports.
+    /// It is in another epoch than its shadow: after a restart agents admit each other by frames that are not reported.
     Epoch {
         /// The agent.
         agent: u16,
@@ -223,7 +221,6 @@ impl FlightReplay {
         Ok(())
     }
 
-    /// Follows as far as the entries go.
     pub(crate) fn follow(&mut self) -> Result<(), FlightFault> {
         loop {
             let mut has_progressed = false;
@@ -240,7 +237,7 @@ impl FlightReplay {
         Ok(())
     }
 
-    /// Follows to the end of a record: who is waited for and reports nothing more cannot be followed any further.
+    /// Follows to the end of a record. A board that others wait for and that reports nothing more counts as lost.
     pub(crate) fn finish(&mut self) -> Result<(), FlightFault> {
         let last =
             self.tracks.iter().filter_map(|track| track.pushed).map(|(round, _)| round).max().unwrap_or(0);
@@ -267,7 +264,7 @@ impl FlightReplay {
         }
     }
 
-    /// Takes a shadow on in its present entry. Returns whether it is done with it.
+    /// Lets a shadow follow its present entry. Returns whether the entry is done.
     fn follow_entry(&mut self, agent: usize) -> Result<bool, FlightFault> {
         let Some(mut pending) = self.tracks[agent].entries.pop_front() else { return Ok(false) };
         let round = pending.entry.round;
@@ -295,7 +292,7 @@ impl FlightReplay {
         }
         let mut waits_for = pending.senders.iter().chain(&pending.early).peekable();
         if waits_for.peek().is_some() {
-            // What it took is known to nobody.
+            // The frame of a lost board is not known, so this board cannot be followed either.
             self.tracks[agent].is_lost = waits_for.any(|sender| self.tracks[usize::from(*sender)].is_lost);
             let is_lost = self.tracks[agent].is_lost;
             self.tracks[agent].entries.push_front(pending);
@@ -308,8 +305,8 @@ impl FlightReplay {
         Ok(true)
     }
 
-    /// Ends the round of a shadow whose board ended it too, and whose digest was lost on the cable: it says that it left the round, and
-    /// is in the next one without a frame that took it there. Returns whether that is so.
+    /// Ends the round of a shadow if its board ended that round too but the digest was lost on the cable: the board then seems to have
+    /// left the round, and is in the next one without a frame that took it there. Returns whether that is so.
     fn end_untold(&mut self, agent: usize, next: u32) -> bool {
         let round = self.shadows[agent].round();
         if round.saturating_add(1) != next || self.tracks[agent].left.take_if(|left| *left == round).is_none()
@@ -335,7 +332,7 @@ impl FlightReplay {
         }
     }
 
-    /// Takes the frames of `round` that have been sent, and returns whose have not.
+    /// Takes the frames of `round` that have been sent, and returns the senders of the others.
     fn take_sent(
         &mut self,
         agent: usize,
@@ -435,7 +432,7 @@ impl FlightReplay {
         self.tracks.iter().map(|track| track.ended).max().unwrap_or(0)
     }
 
-    /// Who waits for whose frame of which round, in the order of rounds.
+    /// Agents that wait, with the sender and the round of the frame they wait for, by round.
     fn awaited(&self) -> impl Iterator<Item = (u16, u16, u32)> {
         let waiting = |track: &Track| {
             let PendingEntry { entry: FlightEntry { agent, round, .. }, senders, early } =
@@ -450,21 +447,11 @@ impl FlightReplay {
         awaited.into_iter()
     }
 
-    /// What waits for a frame that nobody has sent, if more does than the end of a record explains.
+    /// The first frame that was never sent, if more entries wait than the end of a record explains.
     pub(crate) fn stuck(&self) -> Option<FlightFault> {
         let left: usize = self.tracks.iter().map(|track| track.entries.len()).sum();
         let awaited = self.awaited().next()?;
         (left > 2 * self.shadows.len()).then(|| FlightFault::unsent(awaited))
-    }
-
-    /// The packed decision of an agent.
-    pub(crate) fn decision(&self, agent: usize) -> &[f32] {
-        self.shadows[agent].decision()
-    }
-
-    /// The packed gradient of an agent.
-    pub(crate) fn gradient(&self, agent: usize) -> &[f32] {
-        self.shadows[agent].gradient()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A board in flight: what it reports by its cable, and whether it does.
+//! A board in flight: its reports over the cable, and their absence.
 
 use super::EarlySenders;
 use super::record::{FlightEntry, RoundFate};
@@ -12,27 +12,23 @@ use std::time::Instant;
 /// The boot of a board that has just got its page, and of its shadow.
 pub(crate) const FIRST_BOOT: u32 = 1;
 
-/// A board in flight.
 #[derive(Debug)]
 pub(crate) struct SlotBoard {
     pub(crate) link: BoardLink,
-    /// Whose frames it took, and in which round: its telemetry follows.
+    /// The senders whose frames it took, and the round; its telemetry follows.
     taken: Option<(u32, [Vec<u16>; 2])>,
     pub(crate) telemetry: Option<Telemetry>,
     /// The x that came with it.
     pub(crate) x: Vec<f32>,
-    /// Whose frames it took in the last round it reported.
+    /// The senders whose frames it took in the last round it reported.
     pub(crate) heard: Vec<u16>,
-    /// Whose frames of its next round it has already.
+    /// The senders whose frames of its next round it has already.
     pub(crate) early: EarlySenders,
     pub(crate) heard_at: Instant,
-    /// The boot it is in.
     boot: u32,
-    /// The last round that it reported.
     reported: Option<(u32, RoundFate)>,
-    /// Whether the others are not ahead of its reports: the host waits for its next one.
+    /// Whether its reports keep up with the other boards: the host waits for its next one.
     pub(crate) is_present: bool,
-    /// Whether it was lost and has reported nothing since.
     pub(crate) is_away: bool,
     /// Whether a report may have been lost since the last one that came.
     may_have_missed: bool,
@@ -40,15 +36,13 @@ pub(crate) struct SlotBoard {
     damaged: u64,
 }
 
-/// What a packet of a board amounts to.
+/// The content of a packet of a board.
 #[derive(Debug)]
 pub(crate) enum SlotReport<'a> {
     Nothing,
     /// A frame, of a board whose radio is the host.
     Frame(&'a [u8]),
-    /// A round.
     Round(FlightEntry),
-    /// It has restarted, for this cause.
     Restarted(String),
 }
 
@@ -94,7 +88,7 @@ impl SlotBoard {
         std::mem::replace(&mut self.is_away, true)
     }
 
-    /// What a packet of its line says.
+    /// Processes a packet of its line.
     pub(crate) fn process<'a>(&mut self, packet: &'a [u8]) -> Result<SlotReport<'a>, Diagnostic> {
         let agent = self.link.agent;
         let damaged = self.link.damaged();
@@ -150,7 +144,7 @@ impl SlotBoard {
         SlotReport::Round(FlightEntry { agent: self.link.agent, round, fate, senders, early, epoch })
     }
 
-    /// Takes note of its next round. Returns the first round of which reports are missing, if some are or may be.
+    /// Records its next round. Returns the first round of which reports are or may be missing.
     pub(crate) fn report(&mut self, entry: &FlightEntry) -> Option<u32> {
         let may_have_missed = std::mem::take(&mut self.may_have_missed);
         match self.reported.replace((entry.round, entry.fate)) {

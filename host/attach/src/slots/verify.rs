@@ -1,4 +1,4 @@
-//! A flight from the folder of its run, replayed and compared.
+//! Replays a flight from the folder of its run.
 
 use super::record::read;
 use super::replay::{FlightFault, FlightReplay, ReportGap};
@@ -10,7 +10,7 @@ use fabswarm_sim::trial::{self, ExactAgents};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a flight that was replayed comes to.
+/// The result of replaying a flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlightVerdict {
     /// Rounds of the swarm.

@@ -1,6 +1,5 @@
 //! Where a board is in its life, and why it is lost.
 
-/// The phase of a board's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoardPhase {
     /// Killed.
@@ -17,7 +16,6 @@ pub(crate) enum BoardPhase {
     Returned { boot: u32 },
 }
 
-/// Why a board is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoardLoss {
     Restarted,

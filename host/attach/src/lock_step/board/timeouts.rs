@@ -1,4 +1,4 @@
-//! How long the host waits for a board that is silent.
+//! Timeouts of silent boards.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,6 @@ const BUSY_LIMIT: Duration = Duration::from_secs(5);
 /// How long a board may be silent that does not compute: it sleeps, or the machine has no time for it.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Watches the processor time of a board that is silent.
 #[derive(Debug, Default)]
 pub(crate) struct HangWatch {
     /// Since when the board is silent, and the processor time of its process when that was noticed.
@@ -20,7 +19,7 @@ pub(crate) struct HangWatch {
 }
 
 impl HangWatch {
-    /// Whether a board hangs that is silent since then, for that long, and has used so much processor time in its life.
+    /// Whether a board hangs that has been silent since `since`, for `waited`, and has used `cpu_time` in its life.
     pub(crate) fn is_hung(&mut self, since: Instant, waited: Duration, cpu_time: Duration) -> bool {
         if waited < WATCH_AFTER {
             return false;
@@ -49,7 +48,7 @@ impl Default for ResetTimer {
 }
 
 impl ResetTimer {
-    /// Whether to reset a board that has been silent for so long since the last reset. Each waits twice as long as the one before.
+    /// Whether to reset a board that has been silent for `waited` since the last reset. Each wait is twice as long as the one before.
     pub(crate) fn is_over(&mut self, waited: Duration) -> bool {
         let is_over = waited > self.0;
         if is_over {

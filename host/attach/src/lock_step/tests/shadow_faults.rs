@@ -8,7 +8,7 @@ use fabswarm_sim::swarm::{AgentSwarm, BoardWarning, DigestCounts, SwarmError};
 const AGENT: usize = 3;
 const ROUND: u32 = 5;
 
-/// What is changed on the way to the board or in its shadow.
+/// A change on the way to the board or in its shadow.
 #[derive(Clone, Copy, Debug)]
 enum Tampering {
     /// One frame does not reach the board.
@@ -19,7 +19,7 @@ enum Tampering {
     Frame,
 }
 
-/// Boards that are told something else than what happened to their shadows.
+/// Boards that are told a false history of their shadows.
 #[derive(Debug)]
 struct TamperedBoards {
     boards: LockStepBoards,
@@ -105,18 +105,13 @@ impl BoardReports for TamperedBoards {
     }
 }
 
-/// What a run reports that is tampered with, and the folder with what it keeps.
+/// The error of a run that is tampered with, and the folder with its logs.
 fn outcome(tampering: Tampering, is_sealed: bool) -> (String, tempfile::TempDir) {
     let mut scenario = scenario::resolve(None, &[]).unwrap().scenario;
     scenario.frames.sealed = is_sealed;
     let setup = trial::setup(&scenario).unwrap();
     let task = Task::draw(&scenario);
-    let place = |agent| match agent {
-        AGENT => AgentLocation::Board(BoardKind::Native),
-        _ => AgentLocation::InProcess,
-    };
-    let locations: Vec<AgentLocation> = (0..10).map(place).collect();
-    let boards = LockStepBoards::start(&task, &setup, &locations, 20, |_| false, None).unwrap();
+    let boards = native_boards(&[AGENT], &task, &setup);
     let boards = TamperedBoards { boards, tampering, round: 0, is_done: false };
     let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
     let swarm = AgentSwarm::<64>::new(task, air, 10, setup).unwrap();

@@ -1,4 +1,4 @@
-//! DTR and RTS of a port: what boards make of them differs.
+//! DTR and RTS of a port, which boards use in different ways.
 
 use crate::firmware::board_file::BoardFile;
 use fabswarm_board_file::SerialPort as ControlLines;
@@ -103,7 +103,7 @@ mod tests {
         for board in ["esp32-c3", "esp32-c6"] {
             assert!(!lines_of(board).dtr && !lines_of(board).rts, "{board}");
         }
-        // Whose firmware looks at DTR, and one that nobody knows.
+        // Boards whose firmware reads DTR, and an unknown one.
         for board in ["pico", "pico2", "pico-lora", "nrf52840-dongle", "unknown"] {
             assert!(lines_of(board).dtr, "{board}");
         }

@@ -1,4 +1,4 @@
-//! A serial port as a line for packets, for whoever waits for one answer at a time.
+//! A serial port as a line for packets, for callers that wait for one answer at a time.
 
 use super::control_lines::apply;
 use super::{ControlLines, not_opened};
@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 /// The longest packet that a board sends, encoded.
 const LONGEST: usize = 4096;
 
-/// How long one read waits.
 const READ_FOR: Duration = Duration::from_millis(50);
 
-/// How long to leave a port alone that is gone: a USB device takes a while to come back after a reset.
+/// Pause before a lost port is opened again: a USB device takes a while to come back after a reset.
 const REOPEN_AFTER: Duration = Duration::from_millis(50);
 
 /// Opens a port for this process alone, with its lines as its board wants them.
@@ -34,18 +33,18 @@ pub(crate) fn open(
     Ok(port)
 }
 
-/// A port, or the hope that it comes back.
+/// A serial port, which is opened again whenever it is lost.
 #[derive(Debug)]
 pub(crate) struct SerialLine {
     path: PathBuf,
-    baud: u32,
+    pub(crate) baud: u32,
     lines: ControlLines,
     port: Option<TTYPort>,
     deframer: Box<Deframer<LONGEST>>,
     unread: Vec<u8>,
     /// Bytes that belong to no packet.
-    noise: usize,
-    /// What is kept for a host that takes the port over.
+    pub(crate) noise: usize,
+    /// Bytes for the host that takes over the port.
     recorded: Option<Vec<u8>>,
 }
 
@@ -57,22 +56,13 @@ impl SerialLine {
         Ok(Self { path, baud, lines, port, deframer, unread: Vec::new(), noise: 0, recorded: None })
     }
 
-    pub(crate) const fn baud(&self) -> u32 {
-        self.baud
-    }
-
-    /// Bytes that arrived and belong to no packet.
-    pub(crate) const fn noise(&self) -> usize {
-        self.noise
-    }
-
     pub(crate) fn set_baud(&mut self, baud: u32) {
         self.baud = baud;
         // Opened again with the new rate.
         self.port = None;
     }
 
-    /// Keeps everything from the packet on that was returned last.
+    /// Records all bytes from the last returned packet on.
     pub(crate) fn record(&mut self, packet: &[u8]) {
         let mut recorded = vec![0; stream::encoded_max(packet.len())];
         // Cannot fail: the buffer has room for the longest encoding.
@@ -93,7 +83,7 @@ impl SerialLine {
         Ok((port, self.recorded.unwrap_or_default()))
     }
 
-    /// Sends a packet. One that is lost with the port is sent again by whoever waits for its answer.
+    /// Sends a packet. It may be lost with the port: the caller repeats it until it is answered.
     pub(crate) fn send(&mut self, packet: &Packet) {
         let mut bytes = [0; 1024];
         let mut line = [0; stream::encoded_max(1024)];
@@ -116,7 +106,6 @@ impl SerialLine {
         false
     }
 
-    /// Drops what has arrived.
     pub(crate) fn drain(&mut self) {
         self.unread.clear();
         if let Some(port) = &self.port {

@@ -1,5 +1,5 @@
-//! The boots that a swarm file has given away. None is given twice, whatever becomes of the flash in which a board counts its own: a
-//! frame that is sealed with another's nonce gives both away.
+//! The boots that a swarm file has given away. None is given twice, even if a board's own counter is erased: two frames sealed with
+//! the same nonce reveal each other.
 
 use super::{FILE_MODE, FIRST_BOOT, SwarmFile};
 use fabswarm_diagnostic::Diagnostic;
@@ -34,7 +34,7 @@ impl SwarmFile {
         };
         let failed = |error: io::Error| refuse(error.to_string());
         let path = path.canonicalize().map_err(failed)?;
-        // Nobody else takes boots meanwhile. The file itself is replaced, and with it what is locked.
+        // No other process takes boots meanwhile. The folder is locked, as the file itself is replaced.
         let folder = File::open(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
         folder.lock().map_err(failed)?;
         let text = Zeroizing::new(fs::read_to_string(&path).map_err(failed)?);
@@ -74,7 +74,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
-    // What another process left that was killed here.
+    // A process that was killed here left its draft.
     let _ = fs::remove_file(&part);
     let mut file = File::options().write(true).create_new(true).mode(FILE_MODE).open(&part)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(take(0, 1).unwrap(), 1);
         assert_eq!(take(0, 1).unwrap(), 1 + BOOTS_PER_PAGE);
         assert_eq!(take(1, 1).unwrap(), 1, "agents have nonces of their own");
-        // A board has counted more than the file knows of.
+        // A board has counted further than the file.
         assert_eq!(take(0, 9_000_000).unwrap(), 9_000_000);
         assert_eq!(take(0, 1).unwrap(), 9_000_000 + BOOTS_PER_PAGE);
         // All else is as it was.

@@ -61,7 +61,7 @@ fn frames_of_a_round_that_was_left_can_be_taken() {
     assert_eq!(replay.checks, 9);
 }
 
-/// What three boards report in `rounds` rounds, in each of which agent i takes the frames of `senders[i]`.
+/// The reports of three boards in `rounds` rounds, in each of which agent i takes the frames of `senders[i]`.
 fn reports(rounds: u32, senders: [&[u16]; 3]) -> Vec<FlightEntry> {
     let mut boards = swarm();
     let mut entries = Vec::new();
@@ -144,7 +144,7 @@ fn a_digest_that_was_lost_on_the_cable_is_no_gap() {
     }
 }
 
-/// After a restart agents change the members of their swarm by frames that nobody reports.
+/// After a restart agents change the members of their swarm by frames that are not reported.
 #[test]
 fn an_agent_in_another_epoch_cannot_be_followed() {
     let mut entries = reports(10, [&[2], &[0], &[0]]);
