@@ -1,4 +1,4 @@
-//! What is checked before a page is written, and after, and what an error of a library says.
+//! Checks of pages before and after they are written, and errors of libraries.
 
 use super::{ChipFacts, ChipPage, FlashJob};
 use fabswarm_diagnostic::Diagnostic;
@@ -24,7 +24,7 @@ impl FlashJob {
     }
 }
 
-/// Where two readings of the flash from `address` on first differ.
+/// The error for the first byte in which two readings of the flash from `address` on differ.
 pub(crate) fn first_difference(address: u64, expected: &[u8], found: &[u8]) -> Option<Diagnostic> {
     let (at, (&expected, &found)) =
         (address..).zip(expected.iter().zip(found)).find(|(_, (expected, found))| expected != found)?;
@@ -34,7 +34,7 @@ pub(crate) fn first_difference(address: u64, expected: &[u8], found: &[u8]) -> O
     ))
 }
 
-/// There is no way to the board.
+/// The port or probe cannot be opened.
 pub(crate) fn not_opened(reason: &str) -> Diagnostic {
     Diagnostic::new(
         format!("cannot be opened: {reason}"),
@@ -42,7 +42,7 @@ pub(crate) fn not_opened(reason: &str) -> Diagnostic {
     )
 }
 
-/// The way to the board was lost.
+/// The port or probe is gone.
 pub(crate) fn unplugged(purpose: &str) -> Diagnostic {
     Diagnostic::new(
         format!("was unplugged while it was to {purpose}"),

@@ -22,7 +22,6 @@ const ESPRESSIF: u16 = 0x303A;
 pub struct EspPort {
     /// Its path.
     pub path: PathBuf,
-    /// What is on USB there.
     usb: UsbPortInfo,
 }
 

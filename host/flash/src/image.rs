@@ -1,4 +1,4 @@
-//! What an image has in flash.
+//! The bytes of an image in flash.
 
 use fabswarm_diagnostic::Diagnostic;
 use object::read::elf::{ElfFile32, ProgramHeader};
@@ -57,7 +57,7 @@ impl FlashImage {
         for segment in file.segments() {
             let bytes = segment.data()?;
             if !bytes.is_empty() {
-                // Where it is stored: variables are copied to their addresses at the start.
+                // The address in flash: variables are copied to RAM at the start.
                 let address = segment.elf_program_header().p_paddr(file.endian());
                 parts.push((address.into(), bytes.to_vec()));
             }

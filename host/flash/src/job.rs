@@ -1,4 +1,4 @@
-//! What is flashed, and what is told about it on the way.
+//! The job of flashing boards, and its progress.
 
 use super::{FlashImage, FlashRegion};
 use zeroize::Zeroizing;
@@ -14,26 +14,26 @@ pub struct PartNumber {
     pub value: u32,
 }
 
-/// What boards of one kind get, and how their chips are known.
+/// The image and layout for boards of one kind, and how to recognise their chips.
 #[derive(Clone, Debug)]
 pub struct FlashJob {
     /// The chip, as the library that reaches it names it.
     pub chip: String,
-    /// How the part is told from others, where it can be.
+    /// The part number to expect, where chips have one.
     pub part: Option<PartNumber>,
     /// The address of the 64-bit number that the maker gave each chip, where it can be read.
     pub number_at: Option<u64>,
     /// The image of all boards.
     pub image: FlashImage,
-    /// Where an image may be.
+    /// The region for images.
     pub image_room: FlashRegion,
-    /// Where the page is.
+    /// The region of the page.
     pub page_room: FlashRegion,
-    /// Where the board counts its boots: read before anything is written, and never written.
+    /// The region of the boot counter: read before anything is written, and never written.
     pub boots: FlashRegion,
 }
 
-/// What a chip tells before anything is written.
+/// Facts that are read from a chip before anything is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChipFacts {
     /// The number that its maker gave it.
@@ -64,19 +64,19 @@ pub struct FlashedBoard {
     pub bytes: usize,
 }
 
-/// What flashing a board has come to.
+/// Progress of flashing a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlashStep {
-    /// There are so many more bytes to erase, write or read.
+    /// This many more bytes are to be erased, written or read.
     More(u64),
     /// It does this now.
     Now(&'static str),
-    /// It has done so many bytes.
+    /// This many more bytes are done.
     Done(u64),
 }
 
-/// Says which page is for a chip: none if it is to be left as it is, or why none can be made.
+/// Chooses the page for a chip: `None` to leave the chip as it is, or the reason why there is no page.
 pub type PageChoice<'a> = dyn Fn(&ChipFacts) -> Result<Option<ChipPage>, String> + Sync + 'a;
 
-/// Is told what happens to which of the boards.
+/// Receives the progress of each board, by its index.
 pub type StepReport<'a> = dyn Fn(usize, FlashStep) + Sync + 'a;

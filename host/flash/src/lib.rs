@@ -1,7 +1,7 @@
 //! Writes firmware and pages to the flash of real boards, and reads back what it wrote.
 //!
 //! All boards of a kind get the same [`FlashImage`], and each a page of its own, which is made once its chip is known. This crate
-//! knows chips and bytes, and nothing of swarms: whoever calls it says which page is for which chip.
+//! knows chips and bytes, but no swarms: its caller chooses the page for each chip.
 
 #[cfg(feature = "drivers")]
 mod checks;

@@ -14,13 +14,13 @@ use probe_rs::probe::list::{Accessibility, Lister, ProbeListItem};
 use probe_rs::{MemoryInterface, Permissions, Session};
 use std::error::Error;
 
-/// How much is read back at once.
+/// Bytes that are read back at once.
 const CHUNK_BYTES: usize = 4096;
 
 /// A probe that is plugged in.
 #[derive(Clone, Debug)]
 pub struct FoundProbe {
-    /// What its maker calls it, and its serial number, which never changes.
+    /// Its product name and its serial number, which never changes.
     pub name: String,
     /// Whether this user may use it.
     pub is_accessible: bool,
@@ -73,7 +73,7 @@ pub fn read_chip(job: &FlashJob, probe: Probe) -> Result<ChipFacts, Diagnostic> 
 }
 
 fn attach(job: &FlashJob, probe: Probe) -> Result<Session, Diagnostic> {
-    // Without the permission to erase: a locked chip is told of, never opened.
+    // Without the permission to erase: a locked chip is reported, never unlocked.
     probe.attach(job.chip.as_str(), Permissions::new()).map_err(|error| {
         let chip = &job.chip;
         if is_missing_permission(&error) {
@@ -173,7 +173,7 @@ fn write<'a>(
     loader.commit(session, options).map_err(failed)
 }
 
-/// What an error of the library means for a board that was to do something.
+/// Translates errors of the library.
 fn failure<E: Error + 'static>(purpose: &'static str) -> impl Fn(E) -> Diagnostic {
     move |error| match is_unplugged(&error) {
         true => unplugged(purpose),
@@ -181,7 +181,6 @@ fn failure<E: Error + 'static>(purpose: &'static str) -> impl Fn(E) -> Diagnosti
     }
 }
 
-/// Whether the probe is gone.
 fn is_unplugged(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|error| matches!(error.downcast_ref(), Some(DebugProbeError::Usb(_))))
 }

@@ -1,4 +1,4 @@
-//! Boards behind boot ROMs: Espressif's chips that are not there, on pseudo-terminals.
+//! Simulated boot ROMs of Espressif's chips, on pseudo-terminals.
 
 #[path = "fake/boot_rom.rs"]
 mod boot_rom;
@@ -18,7 +18,7 @@ const BOOTS_AT: usize = 0x3F_0000;
 /// The chip of agent 0.
 const FIRST_CHIP: u64 = 0x7CDF_A1B2_C300;
 
-/// What the ESP32-C3's `board.toml` says, and an image with a boot loader in front of it.
+/// The values of the ESP32-C3's `board.toml`, and an image with a boot loader in front.
 fn job() -> FlashJob {
     FlashJob {
         chip: "esp32c3".to_owned(),

@@ -1,4 +1,4 @@
-//! Boards behind debug probes: chips that are not there, from the registers of their debug ports on.
+//! Simulated chips behind debug probes, down to the registers of their debug ports.
 
 #[path = "fake/cable.rs"]
 mod cable;
@@ -23,7 +23,7 @@ const BOOTS_AT: u32 = 0xF_0000;
 /// The chip of agent 0.
 const FIRST_CHIP: u64 = 0xFAB0_0000_0000_0000;
 
-/// What the nRF52840 DK's `board.toml` says.
+/// The values of the nRF52840 DK's `board.toml`.
 fn job() -> FlashJob {
     FlashJob {
         chip: "nRF52840_xxAA".to_owned(),
@@ -188,12 +188,12 @@ fn a_probe_that_cannot_be_opened_holds_nobody_up() {
     assert!(outcomes[1].is_ok(), "{outcomes:?}");
 }
 
-/// Where the fake has its log, and the buffer.
+/// Addresses of the fake's log and its buffer.
 const LOG_AT: u32 = 0x2000_0100;
 const BUFFER_AT: u32 = 0x2000_0200;
 const BUFFER_BYTES: u32 = 16;
 
-/// What a board has written to its log, and how far it is read.
+/// Writes a log, with the positions of the board's writes and the host's reads.
 fn put_log(chip: &FakeChip, bytes: &[u8], written: u32, read: u32) {
     let mut chip = chip.state();
     chip.put(LOG_AT, b"SEGGER RTT\0\0\0\0\0\0");

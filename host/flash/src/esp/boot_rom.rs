@@ -1,5 +1,5 @@
-//! What the boot ROM of one chip is told, in the words of espflash. It is used as it is, without the program that espflash could
-//! load into RAM: there is less that can fail, and USB is fast enough.
+//! Commands to the boot ROM of one chip, through espflash. The stub that espflash could load into RAM is not used: less can fail, and
+//! USB is fast enough.
 
 use super::EspPort;
 use crate::FlashStep;
@@ -17,20 +17,19 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a boot ROM listens at; on USB it does not matter.
+/// The baud rate of a boot ROM; on USB it does not matter.
 const BAUD: u32 = 115_200;
-/// How long an answer may take where the library says nothing else.
+/// Timeout of an answer where the library sets none.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// What a ROM reads at once.
+/// Bytes that a ROM reads at once.
 const READ_BYTES: usize = 64;
-/// What a chip digests at once, so that its bar moves.
+/// Bytes that a chip digests at once; short enough that the progress bar moves.
 const DIGEST_BYTES: usize = 64 * 1024;
 const SECTOR_BYTES: usize = 4096;
 
 /// Fuses for secure boot and secure downloads, among the flags of a chip's security.
 const SECURE: u32 = 1 << 0 | 1 << 2;
 
-/// A chip in its boot ROM.
 pub(super) struct BootRom {
     flasher: Flasher,
     path: PathBuf,
@@ -51,7 +50,7 @@ impl BootRom {
         let path = port.path.clone();
         let line = serialport::new(path.to_string_lossy(), BAUD).timeout(PATIENCE).open_native();
         let mut line = line.map_err(|error| not_opened(&error.to_string()))?;
-        // A pseudo-terminal has no such lines, and neither has a port that comes by network: there, somebody has pressed the buttons.
+        // Pseudo-terminals and ports over a network have no such lines: there the user has pressed the buttons.
         let can_reset = line.read_clear_to_send().is_ok();
         let (before, after) = match can_reset {
             true => (ResetBeforeOperation::DefaultReset, ResetAfterOperation::HardReset),
@@ -67,7 +66,7 @@ impl BootRom {
                 _ => can_reset.then_some(kind),
             };
             if let Some(found) = found {
-                // What it said counts more.
+                // The first error counts more.
                 let _ = restart(&mut connection, found, can_reset);
             }
             match error {
@@ -88,7 +87,7 @@ impl BootRom {
                     "use another board: fuses cannot be mended, and the chip would not start this image",
                 ))
             }
-            // Those that cannot tell have no such fuses.
+            // Chips that cannot tell have no such fuses.
             _ => Ok(rom),
         }
     }
@@ -103,7 +102,6 @@ impl BootRom {
             .map_err(|_| failed(PURPOSE, &format!("its address is {address}")))
     }
 
-    /// Reads flash.
     pub(super) fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, Diagnostic> {
         const PURPOSE: &str = "be read";
         let mut bytes = Vec::with_capacity(length);
@@ -128,7 +126,7 @@ impl BootRom {
         Ok(bytes)
     }
 
-    /// Erases the sectors that `parts` are in and writes them, but for those that are there already.
+    /// Erases and writes the sectors of `parts`, except those that hold the right bytes already.
     pub(super) fn write<'a>(
         &mut self,
         parts: impl Iterator<Item = (u64, &'a [u8])>,
@@ -172,7 +170,7 @@ impl BootRom {
         Ok(found.to_be_bytes() == Md5::digest(expected)[..])
     }
 
-    /// Where flash differs, whose digest does.
+    /// Finds the first difference where the digest of flash differs.
     fn difference(&mut self, address: u64, expected: &[u8]) -> Result<Diagnostic, Diagnostic> {
         for (address, expected) in pieces(address, expected, SECTOR_BYTES) {
             if !self.is_equal(address, expected)? {
@@ -192,7 +190,7 @@ impl BootRom {
         outcome.map_err(|error| self.failure("start", &error))
     }
 
-    /// What an error of the library means for a chip that was to do something.
+    /// Translates an error of the library.
     fn failure(&self, purpose: &'static str, error: &Error) -> Diagnostic {
         match is_unplugged(error) || !self.path.exists() {
             true => unplugged(purpose),
@@ -214,7 +212,6 @@ fn pieces(address: u64, bytes: &[u8], length: usize) -> impl Iterator<Item = (u6
     (address..).step_by(length).zip(bytes.chunks(length))
 }
 
-/// Whether the port is gone.
 fn is_unplugged(error: &Error) -> bool {
     chain(error).any(|error| {
         let kind = error.downcast_ref::<serialport::Error>().map(serialport::Error::kind);
@@ -222,7 +219,6 @@ fn is_unplugged(error: &Error) -> bool {
     })
 }
 
-/// Tells how much of a part is written.
 struct PartProgress<'a> {
     left: u64,
     /// Bytes of each step.

@@ -1,4 +1,4 @@
-//! The log of a board, which it keeps in RAM for whoever reads it through its debug port: SEGGER's RTT.
+//! The log of a board, which it keeps in RAM for a debug probe to read: SEGGER's RTT.
 
 use super::{CHUNK_BYTES, Probe, attach, facts, failure};
 use crate::FlashJob;
@@ -7,20 +7,20 @@ use probe_rs::{Core, MemoryInterface};
 use std::thread;
 use std::time::Duration;
 
-/// How its control block begins.
+/// The first bytes of the control block.
 const NAME: [u8; 10] = *b"SEGGER RTT";
-/// Where the first buffer is described that the board fills: its name, where it is, how long it is, how far the board has written and
-/// the host has read, and flags.
+/// Offset of the descriptor of the first buffer that the board fills: its name, address, length, positions of the board's writes and
+/// the host's reads, and flags.
 const BUFFER_AT: u64 = 24;
-/// Where it says how far the host has read.
+/// Offset of the position of the host's reads.
 const READ_AT: u64 = BUFFER_AT + 16;
 /// No buffer of a board is longer.
 const LONGEST: u32 = 1 << 16;
-/// How long to wait for more.
+/// Pause while the buffer is empty.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reads the log of the board behind a probe while `goes_on` says so, and hands it to `take` as it comes; the number of its chip comes
-/// with it. The board runs on meanwhile.
+/// Reads the log of the board behind a probe while `goes_on`, and passes the number of its chip and the bytes to `take`. The board
+/// runs on meanwhile.
 ///
 /// # Errors
 /// If the chip does not answer, is another one, runs another image, or has no log at `block_at`.

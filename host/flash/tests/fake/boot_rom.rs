@@ -15,10 +15,10 @@ const SECTOR_BYTES: usize = 4096;
 pub(crate) const C3: u32 = 5;
 pub(crate) const C6: u32 = 13;
 
-/// Where the two halves of the maker's address are, on a C3 and on a C6.
+/// Registers with the two halves of the maker's address, on a C3 and on a C6.
 const ADDRESS_LOW: [u32; 2] = [0x6000_8844, 0x600B_0844];
 const ADDRESS_HIGH: [u32; 2] = [0x6000_8848, 0x600B_0848];
-/// What the flash chip said, on a C3 and on a C6.
+/// The register with the response of the flash chip, on a C3 and on a C6.
 const SPI_WORD: [u32; 2] = [0x6000_2058, 0x6000_3058];
 /// The answer of a flash of 4 MiB.
 const FLASH_NAME: u32 = 0x0016_4020;
@@ -50,13 +50,11 @@ pub(crate) struct EspState {
     pub(crate) flash: Vec<u8>,
     pub(crate) erased_sectors: Vec<usize>,
     pub(crate) starts: u32,
-    /// Whether it says nothing.
     pub(crate) is_silent: bool,
-    /// Flags of its fuses.
     pub(crate) fuses: u32,
     /// A byte of flash, and bits of it that cannot be programmed.
     pub(crate) worn: Option<(usize, u8)>,
-    /// The cable breaks after so many commands.
+    /// Commands until the cable breaks.
     pub(crate) commands_left: Option<u32>,
     /// Where the next block goes.
     at: usize,
@@ -124,7 +122,7 @@ impl FakeEsp {
 }
 
 impl EspState {
-    /// What is sent after a command; `None` when the cable breaks.
+    /// The response to a command; `None` when the cable breaks.
     fn answer(&mut self, command: &[u8]) -> Option<Vec<u8>> {
         if let Some(left) = &mut self.commands_left {
             *left = left.checked_sub(1)?;

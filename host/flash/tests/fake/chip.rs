@@ -31,7 +31,7 @@ const COUNTER: usize = 15;
 const BY_REQUEST: u32 = 1;
 const BY_BREAKPOINT: u32 = 2;
 
-/// Where the functions of probe-rs's algorithm `nrf52` begin, behind one word with a breakpoint.
+/// Offsets of the functions of probe-rs's algorithm `nrf52`, behind one word with a breakpoint.
 const INITIALISE: u32 = 0x21;
 const ERASE_ALL: u32 = 0x29;
 const ERASE_SECTOR: u32 = 0x49;
@@ -51,7 +51,7 @@ pub(crate) struct ChipState {
     pub(crate) is_locked: bool,
     /// A byte of flash, and bits of it that cannot be programmed.
     pub(crate) worn: Option<(u32, u8)>,
-    /// The cable breaks after so many transfers.
+    /// Transfers until the cable breaks.
     pub(crate) transfers_left: Option<u32>,
     registers: [u32; 32],
     system: BTreeMap<u32, u32>,

@@ -1,4 +1,4 @@
-//! What is flashed.
+//! The bytes of fake images.
 
 /// Bytes that repeat nowhere.
 pub(crate) fn image_bytes(length: usize) -> Vec<u8> {
