@@ -1,4 +1,4 @@
-//! Whose frames an agent took, for a host that replays the flight.
+//! The senders whose frames an agent took, for a host that replays the flight.
 
 use crate::sizes::MEMBER_BYTES;
 use fabswarm_shared::agent::Received;
@@ -7,9 +7,8 @@ use fabswarm_shared::agent::Received;
 #[derive(Default)]
 pub(crate) struct FlightLog {
     taken: [u8; MEMBER_BYTES],
-    /// Those whose frames wait for the next round.
+    /// Senders whose frames wait for the next round.
     early: [u8; MEMBER_BYTES],
-    /// The agent's round.
     round: u32,
     /// A round that the agent left without ending it, with its senders.
     left: Option<(u32, [u8; 2 * MEMBER_BYTES])>,

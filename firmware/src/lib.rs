@@ -111,7 +111,7 @@ pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
 ) -> ! {
     let Parts { board, chip, window, page: bytes, buffers, mut link, mut storage, mut health } = parts;
     let (cause, panic) = (health.reset_cause(), health.last_panic());
-    // Whatever the chip says: the panic handler restarted it.
+    // The panic handler restarted the board, whatever cause the chip reports.
     let reset = if panic.is_some() { packet::ResetCause::Software } else { cause };
     let boot =
         |page| Boot { board, schema: packet::SCHEMA, build: BUILD_ID, chip, window, reset, panic, page };

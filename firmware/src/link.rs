@@ -20,7 +20,7 @@ pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
 pub use serial::SerialLink;
 pub use split::SplitLink;
 
-/// What carries the frames of a board.
+/// The medium that carries the frames of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AirKind {
     /// A host, which gets them by cable.

@@ -1,4 +1,4 @@
-//! What is worth a line in a board's log: epochs, members that are gone, frames that were refused, silence.
+//! Logs epochs, lost members, refused frames and silence.
 
 use crate::{MEMBERS, sizes::MEMBER_BYTES};
 use fabswarm_shared::agent::{MemberSet, Refusal, Report};
@@ -8,7 +8,7 @@ const LISTED_REFUSALS: u32 = 32;
 /// Rounds without a frame before that has a line.
 const SILENT_ROUNDS: u32 = 16;
 
-/// What was logged last.
+/// The state that was logged last.
 #[derive(Default)]
 pub(crate) struct RoundLog {
     epoch: u32,

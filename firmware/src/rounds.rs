@@ -10,6 +10,7 @@ use crate::{
     slot_rounds::SlotRooms,
     storage::{BoardStorage, PageFlash},
 };
+use core::ops::ControlFlow;
 use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
@@ -27,26 +28,23 @@ const PACKETS_PER_LOOK: u32 = 32;
 /// Scanning the stack takes longer than a round, so it is done once in this many rounds.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 
-/// Drives one agent through its rounds.
 pub(crate) struct RoundDriver<'a, P, F, H> {
     pub(crate) page: &'a Page<'a, P>,
     page_crc: u32,
-    /// What the host is told about the board.
+    /// The board's boot packet.
     boot: Boot<'a>,
     pub(crate) agent: SealedAgent<'a, 'a, P>,
     storage: &'a mut BoardStorage<F>,
     pub(crate) health: &'a mut H,
-    /// When to feed the watchdog next.
     feed_at: Instant,
-    /// The current round of the air.
     pub(crate) air_round: u32,
     /// Telemetry of the last round.
     pub(crate) telemetry: Telemetry,
     /// Whether the agent's state differs from the one the host expects: it then stays in that state.
     is_held: bool,
-    /// Who sends when, if the swarm keeps its own time.
+    /// The slots of all agents, if the swarm keeps its own time.
     pub(crate) slots: Option<SlotSchedule>,
-    /// Whose frames were taken.
+    /// The senders whose frames were taken.
     pub(crate) log: FlightLog,
     round_log: RoundLog,
     receiver: PacketReceiver<'a, PACKET>,
@@ -55,7 +53,7 @@ pub(crate) struct RoundDriver<'a, P, F, H> {
 
 /// An event other than a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum RoundEvent {
     /// The round is over; the expected digest, if the host knows it.
     Over(Option<u32>),
     /// The air is in this round.
@@ -110,12 +108,12 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
 
     /// Goes through all rounds and then answers the host, forever. Returns when the host wants to replace the page before that.
     pub(crate) async fn run(&mut self) {
-        if self.wait_for_the_host().await == Event::Service {
+        if self.wait_for_the_host().await.is_break() {
             return;
         }
         if let Pace::Slots { superframe, slot_bytes, shared_bytes } = self.page.pace {
             let rooms = SlotRooms { superframe, slot_bytes, shared_bytes };
-            if self.run_in_slots(rooms).await == Event::Service {
+            if self.run_in_slots(rooms).await.is_break() {
                 return;
             }
         }
@@ -137,36 +135,36 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
         self.report().await;
         loop {
             match self.next_event(Instant::MAX).await {
-                Event::Missed => self.report().await,
-                Event::StateRequest(from) => self.send_state(from).await,
-                Event::Mark(number) => self.echo_mark(number).await,
-                Event::Identify if F::CAN_WRITE => self.health.set_light(true),
-                Event::Service if F::CAN_WRITE => return,
-                Event::Identify
-                | Event::Service
-                | Event::Over(_)
-                | Event::Start(_)
-                | Event::Late
-                | Event::Retimed => {}
+                RoundEvent::Missed => self.report().await,
+                RoundEvent::StateRequest(from) => self.send_state(from).await,
+                RoundEvent::Mark(number) => self.echo_mark(number).await,
+                RoundEvent::Identify if F::CAN_WRITE => self.health.set_light(true),
+                RoundEvent::Service if F::CAN_WRITE => return,
+                RoundEvent::Identify
+                | RoundEvent::Service
+                | RoundEvent::Over(_)
+                | RoundEvent::Start(_)
+                | RoundEvent::Late
+                | RoundEvent::Retimed => {}
             }
         }
     }
 
-    /// Sends boot packets until the host starts the board, or wants to replace its page. Where no host simulates the air, it
-    /// sends one.
-    async fn wait_for_the_host(&mut self) -> Event {
+    /// Sends boot packets until the host starts the board; breaks if it wants to replace the page. Where no host simulates the
+    /// air, sends one.
+    async fn wait_for_the_host(&mut self) -> ControlFlow<()> {
         loop {
             self.send_boot().await;
             if self.page.pace != Pace::Air {
-                return Event::Late;
+                return ControlFlow::Continue(());
             }
             match self.next_event(Instant::now() + BOOT_EVERY).await {
-                Event::Start(air_round) => {
+                RoundEvent::Start(air_round) => {
                     self.air_round = air_round;
-                    return Event::Late;
+                    return ControlFlow::Continue(());
                 }
-                Event::Service => return Event::Service,
-                Event::Identify => self.health.set_light(true),
+                RoundEvent::Service => return ControlFlow::Break(()),
+                RoundEvent::Identify => self.health.set_light(true),
                 _ => {}
             }
         }
@@ -199,32 +197,32 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
         };
         while !schedule.is_some_and(|schedule| self.agent.is_complete(schedule)) {
             match self.next_event(deadline).await {
-                Event::Over(digest) => return digest,
-                Event::Late => {
+                RoundEvent::Over(digest) => return digest,
+                RoundEvent::Late => {
                     self.telemetry.late += u32::from(schedule.is_some());
                     return None;
                 }
-                Event::Start(air_round) => {
+                RoundEvent::Start(air_round) => {
                     self.air_round = air_round;
                     self.broadcast().await;
                 }
-                Event::Missed => self.broadcast().await,
-                Event::Retimed => {}
-                Event::StateRequest(from) => self.send_state(from).await,
-                Event::Mark(number) => {
+                RoundEvent::Missed => self.broadcast().await,
+                RoundEvent::Retimed => {}
+                RoundEvent::StateRequest(from) => self.send_state(from).await,
+                RoundEvent::Mark(number) => {
                     self.echo_mark(number).await;
                     self.report_unhosted().await;
                 }
-                Event::Identify => self.health.set_light(true),
+                RoundEvent::Identify => self.health.set_light(true),
                 // A page is not replaced while a trial runs.
-                Event::Service => self.report_unhosted().await,
+                RoundEvent::Service => self.report_unhosted().await,
             }
         }
         None
     }
 
     /// Passes frames to the agent until another event occurs.
-    pub(crate) async fn next_event(&mut self, deadline: Instant) -> Event {
+    pub(crate) async fn next_event(&mut self, deadline: Instant) -> RoundEvent {
         let mut packets = 0_u32;
         loop {
             packets = packets.wrapping_add(1);
@@ -240,7 +238,7 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
                     self.feed_at = now + WATCH_EVERY;
                 }
                 if now >= deadline {
-                    return Event::Late;
+                    return RoundEvent::Late;
                 }
                 continue;
             };
@@ -263,18 +261,18 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
                         }
                         let hear = |stamp| slots.hear(arrived.as_micros(), report.sender, &stamp);
                         let hearing = report.stamp.map_or(Hearing::Nothing, hear);
-                        (has_left || hearing != Hearing::Nothing).then_some(Event::Retimed)
+                        (has_left || hearing != Hearing::Nothing).then_some(RoundEvent::Retimed)
                     })
                 }
                 Ok(Packet::RoundOver(RoundOver { air_round, digest })) if is_air && air_round == now => {
-                    Some(Event::Over(digest))
+                    Some(RoundEvent::Over(digest))
                 }
                 Ok(Packet::RoundOver(over)) if is_air && over.air_round.wrapping_add(1) == now => {
-                    Some(Event::Missed)
+                    Some(RoundEvent::Missed)
                 }
-                Ok(Packet::Start { air_round }) if is_air => Some(Event::Start(air_round)),
-                Ok(Packet::StateRequest { from }) => Some(Event::StateRequest(from)),
-                Ok(Packet::Mark { number }) => Some(Event::Mark(number)),
+                Ok(Packet::Start { air_round }) if is_air => Some(RoundEvent::Start(air_round)),
+                Ok(Packet::StateRequest { from }) => Some(RoundEvent::StateRequest(from)),
+                Ok(Packet::Mark { number }) => Some(RoundEvent::Mark(number)),
                 // Otherwise a packet of another board on a shared link, or noise.
                 Ok(_) | Err(_) if !F::CAN_WRITE => None,
                 Ok(_) | Err(_) => match Packet::decode_service(bytes) {
@@ -282,8 +280,8 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
                         self.health.reset();
                         None
                     }
-                    Ok(Packet::Service) => Some(Event::Service),
-                    Ok(Packet::Identify) => Some(Event::Identify),
+                    Ok(Packet::Service) => Some(RoundEvent::Service),
+                    Ok(Packet::Identify) => Some(RoundEvent::Identify),
                     Ok(_) | Err(_) => None,
                 },
             };

@@ -27,7 +27,6 @@ use fabswarm_shared::{
 /// The peers of a board's agent. They take most of its memory and are constructed in place.
 pub(crate) type PeerList = heapless::Vec<PeerSlot<WORDS>, PEERS>;
 
-/// The agent that a board runs.
 pub(crate) type BoardAgent<'a, P> = Agent<P, &'a mut PeerList, WORDS>;
 
 /// The agent of a board, with what seals and opens its frames.
@@ -39,16 +38,16 @@ pub(crate) struct SealedAgent<'p, 'a, P> {
     opener: Opener<MEMBERS>,
     /// Whether frames carry the time of their senders.
     is_stamped: bool,
-    /// From whom it takes frames, where nobody else sees to that; `None` for everybody.
+    /// The senders whose frames it takes, if no host delivers by links; `None` for all.
     senders: Option<MemberSet>,
 }
 
-/// What became of a received frame.
+/// The outcome of a received frame.
 pub(crate) struct FrameReport {
     pub(crate) sender: u16,
     /// The time of its sender, if it can be trusted.
     pub(crate) stamp: Option<Stamp>,
-    /// What the agent did with it; `None` if it was not for the agent.
+    /// The agent's response to it; `None` if it was not for the agent.
     pub(crate) received: Option<Received>,
 }
 
@@ -216,7 +215,7 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
             Err(error) => return FrameReport::refused(error),
         };
         let sender = decoded.sender();
-        // What a radio hears beyond the links of the scenario tells the time and nothing else.
+        // A frame from outside the links of the scenario only tells the time.
         let is_linked = match &self.senders {
             Some(senders) => senders.contains(sender),
             None => true,
@@ -262,7 +261,6 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         (self.agent.epoch(), self.agent.members())
     }
 
-    /// Returns the digest of the agent's state.
     pub(crate) fn digest(&self) -> u32 {
         self.agent.digest()
     }

@@ -38,7 +38,6 @@ pub(crate) const FRAME: usize = {
 /// Bytes of the longest frame with a stamp.
 pub(crate) const STAMPED: usize = slots::STAMP_MAX + FRAME;
 
-/// Bytes of a set of members.
 pub(crate) const MEMBER_BYTES: usize = MEMBERS.div_ceil(8);
 
 /// Bytes of the longest packet: a sealed frame.
@@ -47,5 +46,4 @@ pub const PACKET: usize = packet::FRAME_OFFSET + STAMPED + wire::seal::OVERHEAD_
 /// Bytes of the longest packet on a serial line.
 pub const LINE: usize = wire::stream::encoded_max(PACKET);
 
-/// Most peers of an agent.
 pub(crate) const PEERS: usize = MEMBERS - 1;

@@ -2,9 +2,10 @@
 
 use crate::{
     health::Health,
-    rounds::{Event, RoundDriver},
+    rounds::{RoundDriver, RoundEvent},
     storage::PageFlash,
 };
+use core::ops::ControlFlow;
 use embassy_time::{Duration, Instant};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
@@ -15,7 +16,7 @@ use fabswarm_shared::{
 
 /// A frame is written and sealed this long before its slot, and waits.
 const PREPARE: Duration = Duration::from_millis(3);
-/// How long after its start a board still takes a new page: a host that resets it ends its trial. Afterwards it may be in the field.
+/// How long after its start a board takes a new page, so that a host can reset it to end its trial. Later it may be in the field.
 const SERVICE_FOR: Duration = Duration::from_secs(5);
 /// A board reports who it is once in this many rounds: a host may come late.
 const ROUNDS_PER_BOOT: u32 = 64;
@@ -29,8 +30,8 @@ pub(crate) struct SlotRooms {
 }
 
 impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_, P, F, H> {
-    /// Goes through all rounds, in slots. Returns [`Event::Service`] if the host wants to replace the page before that.
-    pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) -> Event {
+    /// Goes through all rounds, in slots. Breaks if the host wants to replace the page before that.
+    pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) -> ControlFlow<()> {
         let begun = Instant::now();
         let id = self.page.agent.id;
         self.slots = Some(SlotSchedule::new(rooms.superframe, id, self.agent.round(), begun.as_micros()));
@@ -44,27 +45,31 @@ impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_,
                 self.sender.post(|out| Packet::Taken { round, senders: &senders }.encode(out).ok()).await;
             }
             match event {
-                Event::Late => {}
-                Event::StateRequest(from) => {
+                RoundEvent::Late => {}
+                RoundEvent::StateRequest(from) => {
                     self.send_state(from).await;
                     continue;
                 }
-                Event::Mark(number) => {
+                RoundEvent::Mark(number) => {
                     self.echo_mark(number).await;
                     self.report_unhosted().await;
                     continue;
                 }
-                Event::Identify => {
+                RoundEvent::Identify => {
                     self.health.set_light(true);
                     continue;
                 }
-                Event::Service if F::CAN_WRITE && begun.elapsed() < SERVICE_FOR => return Event::Service,
+                RoundEvent::Service if F::CAN_WRITE && begun.elapsed() < SERVICE_FOR => {
+                    return ControlFlow::Break(());
+                }
                 // A page is not replaced while a trial runs.
-                Event::Service => {
+                RoundEvent::Service => {
                     self.report_unhosted().await;
                     continue;
                 }
-                Event::Over(_) | Event::Start(_) | Event::Missed | Event::Retimed => continue,
+                RoundEvent::Over(_) | RoundEvent::Start(_) | RoundEvent::Missed | RoundEvent::Retimed => {
+                    continue;
+                }
             }
             match due.task {
                 SlotTask::Found => info!("nobody was heard: agent {} keeps its own time", id),
@@ -82,7 +87,7 @@ impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_,
                 slots.complete();
             }
         }
-        Event::Late
+        ControlFlow::Continue(())
     }
 
     /// Sends the frames of this round that fit the slot which begins at `at`.

@@ -1,4 +1,4 @@
-//! What a board keeps in flash across restarts.
+//! A board's storage in flash, across restarts.
 //!
 //! ```text
 //!   sector 0, 1   boots, appended; when one sector is full, the other is erased and used
@@ -86,7 +86,6 @@ impl<F: NorFlash> StateDraft<'_, F> {
         Ok(())
     }
 
-    /// Writes whole units.
     fn put(&mut self, words: &[u32]) -> Result<(), StorageFault> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let end = self.end + bytes.len() as u32;
@@ -139,7 +138,6 @@ impl<F: NorFlash> SavedState<'_, F> {
     }
 }
 
-/// A valid state.
 #[derive(Clone, Copy, Debug)]
 struct StateRecord {
     at: u32,
@@ -171,7 +169,7 @@ impl<F: NorFlash> BoardStorage<F> {
         Some(SavedState { flash: &mut self.flash, words: from..from + length })
     }
 
-    /// Begins to save a state of so many words. The previous one stays valid until this one is [committed](StateDraft::commit).
+    /// Begins to save a state of `words` words. The previous one stays valid until this one is [committed](StateDraft::commit).
     pub fn draft(&mut self, words: usize) -> StateDraft<'_, F> {
         let ring = self.ring();
         let needed = state_bytes::<F>(WORD_BYTES * words);
@@ -180,7 +178,7 @@ impl<F: NorFlash> BoardStorage<F> {
             Some(newest) => {
                 let behind = newest.at + state_bytes::<F>(newest.length as usize);
                 let number = newest.number.wrapping_add(1);
-                // What does not fit behind the newest state begins the ring again, and must end before that state.
+                // A state that does not fit behind the newest begins the ring again, and must end before the newest.
                 if ring.end.saturating_sub(behind) >= needed {
                     (behind, ring.end, number)
                 } else {

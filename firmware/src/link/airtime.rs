@@ -1,10 +1,10 @@
-//! How long a radio may send by law.
+//! The legal limit on a radio's airtime.
 
 use embassy_time::{Duration, Instant};
 
 /// The time over which laws count airtime.
 const WINDOW: Duration = Duration::from_secs(3600);
-/// Airtime is summed up over so long.
+/// Airtime is summed up over bins of this length.
 const BIN: Duration = Duration::from_secs(10);
 /// The bins of a window, and the one that is being filled.
 const BINS: usize = (WINDOW.as_ticks() / BIN.as_ticks()) as usize + 1;
@@ -25,7 +25,7 @@ pub struct AirtimeLimit {
 }
 
 impl AirtimeLimit {
-    /// Allows so many thousandths of an hour.
+    /// Allows `per_mille` thousandths of every hour.
     #[must_use]
     pub const fn new(per_mille: u16) -> Self {
         let allowed = Duration::from_ticks(WINDOW.as_ticks() / 1000 * per_mille as u64);
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// How many of the packets that are tried every `period_us` for four hours are sent, and when.
+    /// Tries a packet every `period_us` for four hours. Returns the number of attempts, and when packets were sent.
     fn sent(airtime: Duration, period_us: u64) -> (usize, Vec<Instant>) {
         let mut limit = AirtimeLimit::new(10);
         let tries = (0..4 * WINDOW.as_micros()).step_by(period_us as usize).map(Instant::from_micros);

@@ -3,7 +3,7 @@
 use super::AirKind;
 use embassy_time::Duration;
 
-/// How often a packet looks for a free channel.
+/// Attempts of a packet to find a free channel.
 const ATTEMPTS: u32 = 5;
 /// The unit of pauses. It is longer than a radio is deaf between its look at the channel and its first bit.
 const UNIT: Duration = Duration::from_micros(320);
@@ -26,13 +26,13 @@ impl Backoff {
         Self { has_slots: false, random: 1 }
     }
 
-    /// Begins anew for an agent, in one of its boots: no two draw the same pauses.
+    /// Seeds the pauses by agent and boot, so that no two boards draw the same ones.
     pub(super) fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
         self.has_slots = air == AirKind::Slots;
         self.random = u32::from(sender) << 16 ^ boot;
     }
 
-    /// How long to wait before a packet looks at the channel for the `attempt`th time, counted from 0; `None` if it is to be dropped.
+    /// The pause before attempt number `attempt`, counted from 0, to find a free channel; `None` if the packet is to be dropped.
     /// In slots there is one look, and no pause.
     pub(super) fn pause(&mut self, attempt: u32) -> Option<Duration> {
         if self.has_slots {
@@ -57,7 +57,7 @@ mod tests {
     const AIRTIME: Duration = Duration::from_micros(4256);
     const TURNAROUND: Duration = Duration::from_micros(192);
 
-    /// The part of packets that arrive where `agents` want to send one at the same time, over and over.
+    /// The share of packets that arrive if `agents` agents repeatedly send at the same time.
     fn arriving(agents: u16, air: AirKind) -> f64 {
         let mut backoffs: Vec<Backoff> = (0..agents).map(|_| Backoff::new()).collect();
         (0..).zip(&mut backoffs).for_each(|(agent, backoff)| backoff.start(agent, 1, air));
@@ -83,7 +83,7 @@ mod tests {
         arrived as f64 / f64::from(rounds * u32::from(agents))
     }
 
-    /// Regression: nobody waited before the first look, so that who began together was never heard.
+    /// Regression: no agent waited before its first attempt, so agents that began together always collided.
     #[test]
     fn agents_that_want_to_send_at_once_do_not_collide() {
         for (agents, expected) in [(2, 0.9), (5, 0.9), (10, 0.85)] {

@@ -10,14 +10,13 @@ use heapless::Vec;
 /// Packets that wait for the board.
 const HEARD: usize = 4;
 
-/// A packet, and when it arrived.
 #[derive(Debug)]
 struct RadioPacket<const MTU: usize> {
     bytes: Vec<u8, MTU>,
     arrived: Option<Instant>,
 }
 
-/// What waits between a radio and its board: packets of up to `MTU` bytes, of which `SENT` can wait to be sent.
+/// The queues between a radio and its board: packets of up to `MTU` bytes, of which `SENT` can wait to be sent.
 ///
 /// Most radios lose what is arriving when they are told to stop. A board that waits for its radio and its cable at once stops both
 /// whenever it sends something by the cable: so the radio gets a task of its own, [`keep_listening`], and the board a
@@ -26,7 +25,7 @@ struct RadioPacket<const MTU: usize> {
 pub struct RadioQueue<const MTU: usize, const SENT: usize> {
     heard: Channel<NoopRawMutex, RadioPacket<MTU>, HEARD>,
     sent: Channel<NoopRawMutex, Vec<u8, MTU>, SENT>,
-    /// What [`Link::start`] is told.
+    /// The arguments of [`Link::start`].
     start: Cell<Option<(u16, u32, AirKind)>>,
 }
 
@@ -138,7 +137,7 @@ mod tests {
     use fabswarm_shared::packet::{FRAME_OFFSET, Packet};
     use std::vec::Vec;
 
-    /// A radio on which each packet takes a while to arrive, and is lost when nobody listens all the time.
+    /// A radio on which a packet takes a while to arrive, and is lost if the board stops listening meanwhile.
     struct SlowRadio<'a> {
         heard: u8,
         sent: &'a Cell<u32>,
@@ -249,7 +248,7 @@ mod tests {
         assert_eq!((first, packet[0]), (1, 1));
         assert!(radio.heard > HEARD as u8);
     }
-    /// A channel that is busy the first times that somebody looks.
+    /// A channel that is busy for the first `busy` attempts.
     struct BusyRadio<'a> {
         busy: u32,
         looks: &'a Cell<u32>,
@@ -297,7 +296,7 @@ mod tests {
                 while looks.get() < expected {
                     Timer::after(Duration::from_millis(1)).await;
                 }
-                // Longer than any pause: nobody looks again.
+                // Longer than any pause: there is no further attempt.
                 Timer::after(Duration::from_millis(100)).await;
             };
             block_on(select(keep_listening(&mut radio, &queue), over));

@@ -1,14 +1,14 @@
-//! How long to wait for a link whose other end may not read.
+//! Back-off for a link whose other end may not read.
 
 use super::Link;
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Timer};
 
-/// A link that does not take a packet is not waited for with every packet after it: whoever waits hears nothing. Until it takes one
-/// it is tried once per packet, and with time only now and then, since a long packet may need some.
+/// Back-off for a link whose other end does not read. While we wait to send we cannot receive, so after one timeout later packets are
+/// only polled once and dropped. Every 64th packet gets the full timeout again, since a long packet may need it.
 #[derive(Debug)]
 pub(super) struct Patience {
-    /// Packets that were not taken since the last that was.
+    /// Packets dropped since the last one that was sent.
     untaken: u32,
 }
 

@@ -11,12 +11,10 @@ use embassy_sync::{
 };
 use embassy_time::{Duration, Instant, Timer};
 
-/// Packets per queue.
 const WAITING: usize = 3;
 /// A packet that the link does not accept within this time is dropped, like one lost on the air. Nothing is received meanwhile.
 const SEND_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Room for one packet.
 #[derive(Clone, Copy)]
 pub(crate) struct PacketBuffer<const PACKET: usize> {
     bytes: [u8; PACKET],
@@ -84,7 +82,7 @@ impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
         self.post_at(Instant::MIN, write).await
     }
 
-    /// The same for a packet that is sent at a time, or now if that has passed.
+    /// Like [`PacketSender::post`], for a packet that is sent at `at`, or now if that has passed.
     pub(crate) async fn post_at(
         &mut self,
         at: Instant,

@@ -5,8 +5,8 @@ use embassy_time::{Duration, Timer};
 use embedded_io_async::{Read, Write};
 use fabswarm_shared::wire::stream::{self, Deframer};
 
-/// How long to leave a port alone that has nothing to read, or fails, without waiting: one without its host does so again and
-/// again, and no other task would run.
+/// Pause after a read that returns nothing or fails at once. A port without its host does so again and again, and no other task
+/// would run.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// Carries packets over a serial port; `N` is the longest encoded packet, without its delimiters.

@@ -15,9 +15,8 @@ pub struct SplitLink<R, C, const PACKET: usize> {
     radio: R,
     cable: C,
     patience: Patience,
-    /// Whether frames go by radio.
     is_by_radio: bool,
-    /// What the cable brings while the caller's buffer is the radio's.
+    /// Receives from the cable while the radio has the caller's buffer.
     from_cable: [u8; PACKET],
 }
 
@@ -112,7 +111,7 @@ mod tests {
         }
         assert!(begun.elapsed() < 50 * CABLE_TIMEOUT, "{}", begun.elapsed().as_millis());
         assert_eq!(taken.get(), 0);
-        // Whoever reads again gets everything from then on.
+        // Once the host reads again, every packet arrives.
         is_read.set(true);
         for _ in 0..10 {
             block_on(link.send(&[0]));
@@ -121,7 +120,7 @@ mod tests {
         assert!(begun.elapsed() < 50 * CABLE_TIMEOUT, "{}", begun.elapsed().as_millis());
     }
 
-    /// A link that keeps what it is told and has one packet to give.
+    /// A link that records what is sent and has one packet to receive.
     struct Line<'a> {
         told: &'a RefCell<Vec<Vec<u8>>>,
         gives: Option<Vec<u8>>,
@@ -161,7 +160,7 @@ mod tests {
         }
     }
 
-    /// What anyone can send by radio is not for a board whose air is a host.
+    /// A board whose air is a host ignores its radio, on which anyone can send.
     #[test]
     fn a_host_that_is_the_air_is_alone() {
         let told = RefCell::default();

@@ -19,7 +19,6 @@ pub(super) const ENTRY_BYTES: usize = 32;
 /// The part of an entry that is written at once; the mark behind it is written later.
 const RECORD_BYTES: usize = 16;
 
-/// What one of the two sectors holds.
 #[derive(Clone, Copy)]
 struct SectorScan {
     /// The newest readable entry: key number and boot.
@@ -31,7 +30,7 @@ struct SectorScan {
     is_marked: bool,
 }
 
-/// What both sectors hold.
+/// The content of both sectors.
 struct BootLog {
     newest: Option<(u32, u32)>,
     /// Entries behind the newest readable one that cannot be read.

@@ -19,7 +19,6 @@ const SECTOR: usize = 128;
 struct FailingFlash<'a> {
     bytes: &'a mut Vec<u8>,
     power: usize,
-    /// How often each sector was erased.
     erased: Vec<u32>,
 }
 
@@ -204,7 +203,7 @@ fn a_new_key_counts_anew_and_an_old_one_is_refused() {
         assert_eq!(start(&mut bytes, usize::MAX, 2, 1), Ok(boot));
         assert_eq!(start(&mut bytes, usize::MAX, 1, 40), Err(Error::OldKey { page: 1, used: 2 }));
     }
-    // What has faded may have been under the new key or the raised floor.
+    // Faded entries may have been under the new key or the raised floor.
     bytes[..2 * SECTOR].chunks_mut(ENTRY_BYTES).for_each(|entry| entry[0] = 0xF0);
     assert_eq!(start(&mut bytes, usize::MAX, 2, 1), Err(Error::Storage));
     let mut bytes = vec![0xFF; 10 * SECTOR];
@@ -214,7 +213,7 @@ fn a_new_key_counts_anew_and_an_old_one_is_refused() {
     assert_eq!(start(&mut bytes, usize::MAX, 2, 9), Ok(10));
 }
 
-/// What happens to a board before one of its starts.
+/// Faults before one start of a board.
 #[derive(Clone, Debug)]
 struct Mishap {
     /// Written bytes until the power fails.

@@ -19,12 +19,12 @@ use fabswarm_shared::{
 };
 
 /// A host that says one thing after the other and keeps what it hears.
-pub(crate) struct Host<'a, W> {
+pub(crate) struct FakeHost<'a, W> {
     pub(crate) words: W,
     pub(crate) heard: &'a RefCell<Vec<Vec<u8>>>,
 }
 
-impl<W: Iterator<Item = Packet<'static>>> Link for Host<'_, W> {
+impl<W: Iterator<Item = Packet<'static>>> Link for FakeHost<'_, W> {
     async fn send(&mut self, packet: &[u8]) {
         self.heard.borrow_mut().push(packet.to_vec());
     }
@@ -71,7 +71,7 @@ impl NorFlash for RamFlash<'_> {
     }
 }
 
-/// Where the page of a board is that can write it.
+/// The offset of the page in the flash.
 pub(crate) const PAGE_AT: usize = 60 * 1024;
 pub(crate) const CHIP: u64 = 0xE661_0000_0000_0001;
 
@@ -100,12 +100,12 @@ pub(crate) fn page(pace: Pace) -> Vec<u32> {
     page_of(5, pace)
 }
 
-/// The same with a problem drawn from `seed`.
+/// The page of a board whose problem is drawn from `seed`.
 pub(crate) fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
     page_with(seed, pace, |_| {})
 }
 
-/// The same after a change.
+/// The page of a board after `change`.
 pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u32> {
     let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
     let mut page = Page {
@@ -147,12 +147,12 @@ pub(crate) async fn a_while() {
     }
 }
 
-/// What a board with this page and blank flash says to a host that says this.
+/// The packets that a board with blank flash sends to a host that sends `words`.
 pub(crate) fn said(page: &[u32], words: impl IntoIterator<Item = Packet<'static>>) -> Vec<Vec<u8>> {
     said_with(&mut vec![0xFF; 64 * 1024], page, words, a_while())
 }
 
-/// The same with this flash, until then.
+/// The packets that a board with this flash sends until `then` is ready.
 pub(crate) fn said_with(
     flash: &mut Vec<u8>,
     page: &[u32],
@@ -166,7 +166,7 @@ pub(crate) fn said_with(
         window: 1024,
         page: bytemuck::cast_slice(page),
         buffers: &mut Buffers::new(),
-        link: Host { words: words.into_iter(), heard: &heard },
+        link: FakeHost { words: words.into_iter(), heard: &heard },
         storage: BoardStorage::new(RamFlash(flash)),
         health: NoWatchdog,
     };

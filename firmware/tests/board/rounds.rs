@@ -135,9 +135,9 @@ fn who_keeps_its_own_time_takes_no_orders() {
 }
 
 /// A radio that hears one packet after the other.
-struct Radio(VecDeque<Vec<u8>>);
+struct FakeRadio(VecDeque<Vec<u8>>);
 
-impl Link for Radio {
+impl Link for FakeRadio {
     async fn send(&mut self, _: &[u8]) {}
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
@@ -153,33 +153,37 @@ fn whatever_comes_by_radio_is_a_frame() {
     let length = over(0).encode(&mut over_bytes).unwrap();
     let over_bytes = &over_bytes[..length];
     let mut heard = [0; 64];
-    let mut by_radio =
-        SplitLink::<_, _, 64>::new(Radio(VecDeque::from([over_bytes.to_vec()])), Radio(VecDeque::new()));
+    let mut by_radio = SplitLink::<_, _, 64>::new(
+        FakeRadio(VecDeque::from([over_bytes.to_vec()])),
+        FakeRadio(VecDeque::new()),
+    );
     by_radio.start(0, 1, AirKind::Slots);
     let length = block_on(by_radio.receive(&mut heard));
     assert_eq!(Packet::decode(&heard[..length]), Ok(Packet::Frame(over_bytes)));
-    let mut by_cable =
-        SplitLink::<_, _, 64>::new(Radio(VecDeque::new()), Radio(VecDeque::from([over_bytes.to_vec()])));
+    let mut by_cable = SplitLink::<_, _, 64>::new(
+        FakeRadio(VecDeque::new()),
+        FakeRadio(VecDeque::from([over_bytes.to_vec()])),
+    );
     let length = block_on(by_cable.receive(&mut heard));
     assert_eq!(Packet::decode(&heard[..length]), Ok(over(0)));
 }
 
 /// Boards that hear each other, on one clock.
 #[derive(Default)]
-struct Ether {
-    /// What waits for each board, with when it was sent.
+struct SharedMedium {
+    /// Packets that wait for each board, with the time at which they were sent.
     waiting: [VecDeque<(Vec<u8>, embassy_time::Instant)>; 3],
-    /// What each board said to the host.
+    /// Packets of each board to the host.
     said: [Vec<Vec<u8>>; 3],
 }
 
-struct EtherLink<'a> {
+struct MediumLink<'a> {
     board: usize,
-    ether: &'a RefCell<Ether>,
+    ether: &'a RefCell<SharedMedium>,
     arrived: Option<embassy_time::Instant>,
 }
 
-impl Link for EtherLink<'_> {
+impl Link for MediumLink<'_> {
     async fn send(&mut self, packet: &[u8]) {
         let mut ether = self.ether.borrow_mut();
         if let Ok(Packet::Frame(_)) = Packet::decode(packet) {
@@ -223,7 +227,7 @@ fn boards_in_slots_hear_each_other() {
             })
         })
         .collect();
-    let ether = RefCell::new(Ether::default());
+    let ether = RefCell::new(SharedMedium::default());
     let mut flashes = [(); 3].map(|()| vec![0xFF; 64 * 1024]);
     let mut buffers = [(); 3].map(|()| Buffers::new());
     let mut boards = flashes.iter_mut().zip(&mut buffers).zip(&pages).enumerate();
@@ -235,7 +239,7 @@ fn boards_in_slots_hear_each_other() {
             window: 1024,
             page: bytemuck::cast_slice(page),
             buffers,
-            link: EtherLink { board, ether: &ether, arrived: None },
+            link: MediumLink { board, ether: &ether, arrived: None },
             storage: BoardStorage::new(RamFlash(flash)),
             health: NoWatchdog,
         })
