@@ -79,7 +79,7 @@ impl core::fmt::Debug for Buffers {
     }
 }
 
-/// What a board provides to [`run`].
+/// The parts of a board that it passes to [`run`].
 #[derive(Debug)]
 pub struct Parts<'a, L, F, H> {
     /// `name` in its `board.toml`.

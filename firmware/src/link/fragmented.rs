@@ -158,7 +158,7 @@ mod tests {
             let mut expected = 0;
             for (round, (order, lost)) in pairs.into_iter().enumerate() {
                 let mut pair = [0, 1].map(|side| packets_of_frame(2 * (round as u16 % 5) + side, round as u16));
-                // Of one of the two, a part may be lost.
+                // A part of one of the two may be lost.
                 let is_lost = lost % 2 == 1;
                 if is_lost {
                     pair[0].remove((lost / 2 % 4).into());

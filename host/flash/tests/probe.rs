@@ -227,7 +227,7 @@ fn the_log_of_a_board_is_read_while_it_runs() {
     assert_eq!(log_of(&job, &chip).unwrap(), b"abcdefghij");
     assert_eq!(chip.state().bytes(LOG_AT + 40, 4), 4_u32.to_le_bytes(), "the board has room again");
     assert_eq!(log_of(&job, &chip).unwrap(), b"");
-    // What no board writes.
+    // No board writes such positions.
     for (written, read) in [(BUFFER_BYTES, 0), (0, u32::MAX)] {
         put_log(&chip, b"", written, read);
         assert_eq!(refusal(), format!("has no log at {LOG_AT:#x}"));

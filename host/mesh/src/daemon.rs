@@ -41,12 +41,12 @@ struct HostDaemon {
     changed: Condvar,
 }
 
-/// How a host is set up.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 pub struct HostSetup {
     /// Its name; by default its address.
     pub name: Option<String>,
-    /// Where it listens; port 0 stands for a free one.
+    /// The address to listen at; port 0 stands for a free one.
     pub address: SocketAddr,
     pub credentials: Credentials,
     pub device: HostDevice,

@@ -1,10 +1,10 @@
-//! Where a host computes its agents.
+//! The device of a host.
 
 use fabswarm_large::device::Device as _;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Gpu, Precision};
 
-/// Where a host computes its agents.
+/// The device on which a host computes its agents.
 #[derive(Clone, Debug, Default)]
 pub enum HostDevice {
     #[default]

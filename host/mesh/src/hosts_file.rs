@@ -14,9 +14,9 @@ pub struct Host {
     /// Its name; by default its address.
     #[serde(default)]
     pub name: String,
-    /// Where `fabswarm host` listens.
+    /// The address at which `fabswarm host` listens.
     pub address: String,
-    /// How many agents it computes; an equal part of what is left where this is not given.
+    /// The number of its agents; by default an equal share of the rest.
     pub agents: Option<usize>,
 }
 

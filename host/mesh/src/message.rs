@@ -24,7 +24,7 @@ const PREFIX_BYTES: usize = LENGTH_BYTES + CHECKSUM_BYTES;
 /// A request to a host; the name of its run is sent with it. Each may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Who it is, and what it does.
+    /// Its name, build and present run.
     Status,
     /// To take part in a run.
     Begin(Box<RunPlan>),
@@ -44,7 +44,7 @@ pub enum Request {
     Write { round: u32, part: StatePart, offset: usize },
     /// Numbers of its imbalances after `round`, from `offset` on.
     Imbalances { round: u32, offset: usize },
-    /// What it sent and received.
+    /// The bytes that it sent and received.
     Traffic,
     /// Chunks of a parcel of `round` for the host of that number; all of them where none is named. Earlier parcels have arrived.
     Parcel { round: u32, part: ParcelPart, to: usize, chunks: Vec<u32> },
@@ -66,7 +66,7 @@ pub enum Request {
     End,
 }
 
-/// What a host needs to take part in a run.
+/// The plan of a run, for one of its hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// Tells runs apart.
@@ -81,7 +81,7 @@ pub struct RunPlan {
     pub host: usize,
     /// Whether the others go on when a host is lost.
     pub outlives_loss: bool,
-    /// How long a host may say nothing before it counts as lost.
+    /// Silence after which a host counts as lost.
     pub patience_ms: u64,
     /// Whether hosts of one machine share memory.
     pub shares_memory: bool,
@@ -133,7 +133,7 @@ pub enum Response {
     },
     /// The words, or bytes, are behind it.
     Words,
-    /// How many sums there are of each kind; the numbers are behind it, each kind's sums before its sizes.
+    /// The number of sums of each kind; the numbers are behind it, each kind's sums before its sizes.
     Imbalances(Vec<usize>),
     Traffic(HostTraffic),
     /// One chunk of a parcel; its words are behind it.

@@ -20,7 +20,7 @@ pub enum HandshakeRefusal {
     Distrust,
     /// Its certificate is of this cluster, and its name is not.
     NoMember,
-    /// What it sends is not what hosts send.
+    /// Its bytes are not those of a host.
     Garbage,
 }
 

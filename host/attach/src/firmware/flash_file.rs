@@ -18,7 +18,7 @@ pub(crate) const FILE_MODE: u32 = 0o600;
 
 const NATIVE_STORAGE_BYTES: u64 = 64 * 1024;
 
-/// Where page and storage are in a board's flash and in the file behind it, whose first byte is that of the page.
+/// The positions of page and storage in a board's flash and in the file behind it, whose first byte is that of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlashLayout {
     pub(crate) address: u64,

@@ -126,7 +126,7 @@ impl LockStepBoard {
             BoardPhase::Returned { boot } => self.expected_boot = Some(boot),
             _ => self.link.machine.restart()?,
         }
-        // One that has returned repeats its boot packet.
+        // A board that has returned repeats its boot packet.
         self.phase = BoardPhase::Booting;
         self.telemetry = None;
         // Its clock may be ahead of the air, and other boards may wait for its frames by that count.
@@ -137,7 +137,7 @@ impl LockStepBoard {
     }
 
     pub(crate) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
-        // One that is lost comes back when it can.
+        // A lost board comes back when it can.
         if self.is_lost() {
             return Ok(());
         }

@@ -23,7 +23,7 @@ const EPOCH_BYTES: usize = 3;
 /// The frames of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WidthPlan {
-    /// How wide.
+    /// The width.
     pub width: WidthKind,
     /// Bytes of a frame, sealed and stamped.
     pub frame_bytes: usize,
@@ -81,7 +81,7 @@ pub struct SwarmPlan {
     pub radio: RadioTiming,
     /// Its slots, and what they amount to.
     pub slots: RadioPlan,
-    /// How the slots stand in a page.
+    /// The slots, encoded for a page.
     pub pace: Pace,
     /// The demands on the slots.
     pub needs: RadioNeeds,
@@ -107,7 +107,7 @@ impl SwarmPlan {
     /// Plans the swarm of `scenario`.
     ///
     /// # Errors
-    /// Where the scenario, the radio or the law does not allow it.
+    /// If the scenario, the radio or the law does not allow it.
     pub fn new(scenario: &Scenario) -> Result<Self, Error> {
         Self::of_agents(scenario, &trial::exact_agents(scenario)?)
     }

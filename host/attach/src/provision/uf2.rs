@@ -175,7 +175,7 @@ mod tests {
             let message = message(kind.into());
             assert!(message.starts_with(expected) && message.contains("\nhelp: "), "{message}");
         }
-        // What the kernel says of a device that was unplugged: ENODEV and EIO.
+        // The kernel's errors for an unplugged device: ENODEV and EIO.
         for number in [19, 5] {
             let message = message(io::Error::from_raw_os_error(number));
             assert!(message.contains("was lost while it was written"), "{message}");

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Shadow = Agent<AgentProblem, HeapPeers<MOST_WORDS>, MOST_WORDS>;
 
-/// Where a flight cannot be followed, or differs.
+/// Why a flight cannot be followed, or how it differs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlightFault {
     /// A board came to another state than its shadow.

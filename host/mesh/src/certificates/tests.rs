@@ -57,7 +57,7 @@ fn only_members_of_the_cluster_are_answered() {
     let year_of = |name: &str| if name == "old" { 2020 } else { 2100 };
     new_cluster_until(&path("ours"), &[host("a"), host("b"), host("old")], &year_of).unwrap();
     new_cluster(&path("other"), &[host("a")]).unwrap();
-    // Who starts runs is no member any more, for this host.
+    // The starter is no longer a member for this host.
     std::fs::write(path("ours/a/cluster.toml"), "members = [\"a\", \"b\", \"old\"]\n").unwrap();
     with_host(&of("ours/a"), folder.path(), |address| {
         // A machine that is busy with other things may take longer than one dial waits.

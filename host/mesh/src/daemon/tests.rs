@@ -46,8 +46,8 @@ impl TrainingCase {
         TrainingCase { folder, resolved, prepared, interrupted: Arc::default() }
     }
 
-    /// Tiny models, and three classes around three corners: so many samples of each agent, half of them to validate, and fifteen
-    /// to test.
+    /// Tiny models, and three classes around three corners: `samples` samples per agent, half of them to validate, and fifteen to
+    /// test.
     fn tiny(agents: usize, samples: usize, more: &str) -> Self {
         let row = |number: usize| {
             let (class, split) = (number % 3, if number < samples * agents { "train" } else { "test" });
@@ -123,7 +123,7 @@ fn hosts_stop_in_one_round_wherever_they_are() {
         assert!(parts.iter().all(|part| part.traffic.received == part.traffic.planned_received));
         assert!(swarm.imbalances().unwrap()[0].defect() < 1e-5);
     }
-    // Who leaves is heard of by who started the run, and the round still ends.
+    // The starter learns that a host leaves, and the round still ends.
     hosts.interrupted.store(true, Ordering::Relaxed);
     swarm.permit(6).unwrap();
     swarm.wait_for(6).unwrap();

@@ -1,4 +1,4 @@
-//! Where a board is in its life, and why it is lost.
+//! The phases of a board's life, and the reasons for its loss.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoardPhase {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 /// How long a board may be silent before its process is watched.
 const WATCH_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a silent board may compute, by its own processor time: one that the machine does not let compute does not hang. The
-/// longest rounds, of large problems on emulated boards, take a second or two.
+/// Processor time that a silent board may use: a board that the machine does not let compute does not hang. The longest rounds, of
+/// large problems on emulated boards, take a second or two.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a board may be silent that does not compute: it sleeps, or the machine has no time for it.
+/// How long a board may be silent without computing: it sleeps, or the machine has no time for it.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ impl HangWatch {
     }
 }
 
-/// How long a real board that was lost may be silent before it is reset: one whose cable alone was unplugged still waits in its
-/// round. Another reset for every second of its boot would keep it from ever starting.
+/// Silence after which a lost real board is reset: a board whose cable was unplugged still waits in its round. Resets every second
+/// would keep a slow board from ever starting, so the waits grow.
 const RESET_AFTER: Duration = Duration::from_secs(1);
 const RESET_AFTER_MOST: Duration = Duration::from_secs(30);
 
@@ -70,7 +70,7 @@ mod tests {
         let since = Instant::now();
         let mut watch = HangWatch::default();
         let mut after = |waited: u32, computed: u32| watch.is_hung(since, waited * SECOND, computed * SECOND);
-        // What it computed before it was silent does not count.
+        // Processor time from before its silence does not count.
         assert!(!after(0, 100) && !after(2, 100));
         assert!(!after(59, 104), "it gets a tenth of a processor");
         assert!(after(6, 106), "it computes and does not answer");

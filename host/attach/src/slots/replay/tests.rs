@@ -100,7 +100,7 @@ fn what_cannot_be_known_behind_missing_reports_is_counted_and_not_compared() {
     assert_eq!(replayed(whole.clone()), (30, 0, vec![]));
     let is_missing = |entry: &FlightEntry| entry.agent == 1 && (3..6).contains(&entry.round);
     let missing = whole.iter().filter(|entry| !is_missing(entry)).cloned();
-    // Of round 3 the frame of agent 1 is known, and so is what the others made of it.
+    // The frame of agent 1 in round 3 is known, so the others can be compared in that round.
     let gap = |to: Option<u32>| vec![ReportGap::Rounds { agent: 1, from: 3, to }];
     assert_eq!(replayed(missing), (3 * 3 + 2, 27 - 11, gap(Some(6))));
     assert_eq!(gap(Some(6))[0].to_string(), "agent 1 did not report rounds 3 to 5");

@@ -1,7 +1,7 @@
 //! Both ends of every link between hosts, compared: what its sender has set aside with what its receiver has taken.
 //!
 //! The books of one host balance whatever it takes, since that goes to its trackers and to what it has taken alike. Mass that was
-//! taken twice, or from somebody else, shows only where both ends are looked at.
+//! taken twice, or from another sender, shows only if both ends are compared.
 
 use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
@@ -39,7 +39,7 @@ pub(super) struct BothEnds {
     hosts: Vec<HostEnds>,
     /// Links that were compared so far, once in every round.
     pub(super) compared: usize,
-    /// Those whose sender was lost before it could be asked what it had set aside.
+    /// Links whose sender was lost before it could be asked for its sums.
     pub(super) unproved: usize,
 }
 
@@ -76,17 +76,17 @@ impl BothEnds {
         vector * (self.agents - 1) + sender - usize::from(sender > vector % self.agents)
     }
 
-    /// Where the words of a link, or of a vector, are among numbers.
+    /// The range of the words of a link or a vector.
     fn row(&self, number: usize) -> std::ops::Range<usize> {
         number * self.stride..(number + 1) * self.stride
     }
 
-    /// What was taken over a link.
+    /// The mass that was taken over a link.
     pub(super) fn taken(&self, host: usize, link: usize) -> &[f64] {
         &self.hosts[host].taken[self.row(link)]
     }
 
-    /// What a vector has set aside for a listener.
+    /// The mass that a vector has set aside for a listener.
     pub(super) fn sum(&self, host: usize, vector: usize) -> &[f64] {
         &self.hosts[host].sums[self.row(vector)]
     }

@@ -166,7 +166,7 @@ impl FakeHosts {
         Cluster::of(all.clone().map(host).collect(), all.clone().map(peer).collect(), build.to_owned())
     }
 
-    /// Makes a host lose its memory, as one does that is killed and started anew.
+    /// Makes a host lose its memory, as if it was killed and started anew.
     pub(crate) fn kill(&self, host: usize, run: &str) {
         let (sender, _receiver) = mpsc::channel();
         let end = pack(&(run, Request::End));

@@ -148,7 +148,7 @@ fn whatever_happens_to_hosts_the_others_go_on_and_the_books_balance() {
     assert!(compared > 100 * SCHEDULES as usize && unproved < compared / 100);
 }
 
-/// What a host does to its own state when it takes more over a link: its own books balance.
+/// Changes the state of a host as if it had taken more over a link: its own books balance.
 fn take_more(swarm: &ClusterSwarm, host: usize, vector: usize, link: usize, taken: &[f64], more: &[f64]) {
     let words = taken.len();
     let mut t = swarm.read(host, StatePart::Lower(VectorPart::Trackers), vector * words, words).unwrap();
@@ -163,7 +163,7 @@ fn take_more(swarm: &ClusterSwarm, host: usize, vector: usize, link: usize, take
         .unwrap();
 }
 
-/// Mass that is taken twice, or from somebody else, balances on every host, and is noticed where both ends are looked at.
+/// Mass that is taken twice, or from another sender, balances on every host; comparing both ends reveals it.
 #[test]
 fn mass_that_no_sender_set_aside_is_noticed() {
     let case = small();
