@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::experiment::Series;
+use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
-use crate::setting::Setting;
 use crate::small::{MethodWorkload, Point, RunOutcome};
 
 /// A run with these errors by iterations, of which each is a round, a float and a second.
@@ -23,8 +23,13 @@ fn run(errors: &[(u32, f64)]) -> RunOutcome {
 
 /// A series of one run.
 fn series(panel: &str, method: MethodKind, errors: &[(u32, f64)]) -> MethodOutcome {
-    let work =
-        MethodWorkload { method, steps: None, setting: Setting::default(), paper: None, reference: None };
+    let work = MethodWorkload {
+        method,
+        steps: None,
+        setting: ExperimentConfig::default(),
+        paper: None,
+        reference: None,
+    };
     MethodOutcome {
         series: Series { panel: panel.into(), label: method.label().into(), work },
         choice: StepSizes { upper: 1.0, lower: 1.0, twin: None },
