@@ -232,14 +232,15 @@ mod tests {
 
     #[test]
     fn inputs_that_make_agents_diverge_are_refused_by_column() {
+        type Cell = fn(usize) -> f64;
         let path = Path::new("own.csv");
-        let refused = |name: &str, value: fn(usize) -> f64| {
+        let refused = |name: &str, value: Cell| {
             let rows: String = (0..30).map(|row| format!("{}\n", value(row))).collect();
             let table = DataTable::from_csv(path, &format!("{name}\n{rows}")).unwrap();
             table.check_inputs(path, &[0]).map_err(|error| error.to_string())
         };
         assert_eq!(refused("age", |row| (row * 7 % 30) as f64 / 10.0), Ok(()));
-        let cases: [(&str, fn(usize) -> f64, &str); 4] = [
+        let cases: [(&str, Cell, &str); 4] = [
             ("ID", |row| (row * 7 % 30) as f64, "column `ID` numbers the rows"),
             ("step", |row| row as f64 + 5.0, "column `step` numbers the rows"),
             ("pay", |row| (row * 7 % 30) as f64 * -100.0, "column `pay` reaches 2900"),

@@ -69,14 +69,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     let file = resumed.map(|folder| folder.join(SCENARIO_FILE)).or(path("scenario").map(Path::to_owned));
     let resolve = |flags: &[Flag]| scenario::resolve_for(ScenarioCommand::Train, file.as_deref(), flags);
-    let mut flags = flags::given(ScenarioCommand::Train, matches)?;
+    let flags = flags::given(ScenarioCommand::Train, matches)?;
     let mut resolved = resolve(&flags)?;
     #[cfg(feature = "mesh")]
     if let Some(given) = matches.get_one::<String>("hosts")
         && let Some(flag) = hosts::blocks_of(given, &resolved.scenario)?
     {
-        flags.push(flag);
-        resolved = resolve(&flags)?;
+        resolved = resolve(&[flags, vec![flag]].concat())?;
     }
     if matches.get_flag("print-scenario") {
         flags::print_notes(&resolved);

@@ -19,7 +19,7 @@ pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
         let (published, symmetric) = (error(PUBLISHED)?, error("+ symmetric penalty")?);
         let is_lossless = find(series, panel, PUBLISHED)?.series.work.setting.loss == 0.0;
         let measured = format!("{panel}: {published:.1e}, {symmetric:.1e}");
-        is_lossless.then(|| (10.0 * symmetric < published, measured))
+        is_lossless.then_some((10.0 * symmetric < published, measured))
     });
     let quickest = panels(series).into_iter().filter_map(|panel| {
         let best = find(series, panel, BEST)?.to_one_percent(Axis::Rounds)?.mean;
