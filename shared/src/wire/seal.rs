@@ -44,7 +44,7 @@ mod opener;
 mod sealer;
 
 pub use boots::{BootStorage, StorageFault, VolatileBoots};
-pub use opener::{Opened, Opener};
+pub use opener::{HIGHEST_BOOT, Opened, Opener};
 pub use sealer::Sealer;
 
 use cipher::{Cipher, NONCE};

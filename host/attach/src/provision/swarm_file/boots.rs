@@ -3,6 +3,7 @@
 
 use super::{FILE_MODE, FIRST_BOOT, SwarmFile};
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::wire::seal::HIGHEST_BOOT;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -43,7 +44,7 @@ impl SwarmFile {
             return Err(refuse("it has another key than a moment ago".to_owned()));
         }
         let first = first_free(&file, agent).map_err(refuse)?.max(at_least);
-        let Some(next) = first.checked_add(BOOTS_PER_PAGE) else {
+        let Some(next) = first.checked_add(BOOTS_PER_PAGE).filter(|&next| next <= HIGHEST_BOOT) else {
             return Err(Diagnostic::new(
                 format!("the key has no boots left for agent {agent}"),
                 "draw a new key with `fabswarm swarm new`, and flash all boards",
@@ -86,6 +87,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fabswarm_shared::wire::seal::{Key, Opener, Sealer, VolatileBoots};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -109,6 +111,28 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
         let used_up = take(1, u32::MAX - 5).unwrap_err().to_string();
         assert!(used_up.contains("agent 1") && used_up.contains("\nhelp: draw a new key"), "{used_up}");
+        // Others would not hear the very last boots.
+        assert!(take(1, HIGHEST_BOOT - BOOTS_PER_PAGE + 1).is_err());
+        assert!(take(1, HIGHEST_BOOT - BOOTS_PER_PAGE).is_ok());
+    }
+
+    #[test]
+    fn a_board_is_heard_with_each_of_its_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swarm.toml");
+        let swarm = SwarmFile::draw(None, &[], 3).unwrap();
+        swarm.write(&path).unwrap();
+        let (key, mut running) = (Key::new(&[7; 32]), Opener::<3>::new());
+        for page in 0..40 {
+            let floor = swarm.take_boot(&path, 2, 1).unwrap();
+            // Every other attempt to flash the board fails.
+            if page % 2 == 0 {
+                let mut sealed = [0; 64];
+                let mut sealer = Sealer::start(2, floor, &mut VolatileBoots::new()).unwrap();
+                let length = sealer.seal(&key, b"frame", &mut sealed).unwrap();
+                assert!(running.open(&key, &sealed[..length], &mut [0; 64]).is_ok(), "page {page}");
+            }
+        }
     }
 
     #[test]

@@ -198,7 +198,7 @@ fn frames_of_a_stolen_key_move_nobody() {
     craft(Frame::Hello(Hello { sender: 4, epoch: 1, ..hello }));
     payload[1..5].copy_from_slice(&3e38_f32.to_le_bytes());
     craft(Frame::Data(DataHeader { sender: 3, epoch: 1, round: 20 }, &payload));
-    let mut later = Sealer::start(3, 1, &mut VolatileBoots::after(1 << 20)).unwrap();
+    let mut later = Sealer::start(3, 1, &mut VolatileBoots::after(u32::MAX - 9)).unwrap();
     let key = Key::new(swarm.setup.key.as_ref().unwrap().bytes());
     let sealed_length = later.seal(&key, &crafted[0], &mut out).unwrap();
     let of_a_later_boot = out[..sealed_length].to_vec();
