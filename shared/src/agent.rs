@@ -305,6 +305,15 @@ where
         &self.members
     }
 
+    /// Members of its epoch that it has never heard, other than itself.
+    pub fn unheard(&self) -> MemberSet {
+        let mut unheard = self.members;
+        unheard.remove(self.config.id);
+        let heard = self.peers.in_order().filter(|peer| peer.heard_at.is_some());
+        heard.for_each(|peer| unheard.remove(peer.sender));
+        unheard
+    }
+
     /// What it keeps of others.
     pub const fn peers(&self) -> &L {
         &self.peers

@@ -67,6 +67,10 @@ pub trait Swarm {
     fn uncollected_mass(&self) -> Option<UncollectedMass> {
         None
     }
+    /// Members of the highest epoch that nobody in it has ever heard, if agents exchange frames.
+    fn unheard_members(&self) -> Option<Vec<u16>> {
+        None
+    }
     /// The air, if agents exchange frames.
     fn air(&self) -> Option<&Air> {
         None

@@ -196,6 +196,7 @@ impl Trial<'_> {
             tracking_defect: last.tracking_defect,
             mass_waiting: mass.map(|mass| mass.waiting),
             mass_owed_to_gone: mass.map(|mass| mass.owed_to_gone),
+            unheard_members: swarm.unheard_members(),
             seconds,
             rounds_per_second: *rounds as f64 / seconds.max(f64::MIN_POSITIVE),
             frames_sent: counts.sent,

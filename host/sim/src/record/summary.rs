@@ -103,6 +103,8 @@ pub struct RunSummary {
     pub mass_waiting: Option<f64>,
     /// The part of such mass that is for members that are gone: down, or not in the epoch.
     pub mass_owed_to_gone: Option<f64>,
+    /// Members that nobody has ever heard, where agents exchange frames: the answer is that of a swarm with them.
+    pub unheard_members: Option<Vec<u16>>,
     /// Time the rounds took, with their metrics.
     pub seconds: f64,
     /// Rounds in that time.

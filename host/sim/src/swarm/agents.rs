@@ -403,6 +403,17 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
         Some(self.uncollected_mass())
     }
 
+    fn unheard_members(&self) -> Option<Vec<u16>> {
+        let epoch = self.agents().map(Agent::epoch).max().filter(|&epoch| epoch > 0)?;
+        let present = self.agents().filter(|agent| agent.epoch() == epoch);
+        let unheard: Vec<(u16, MemberSet)> = present.map(|agent| (agent.id(), agent.unheard())).collect();
+        let is_unheard = |id: &u16| {
+            let is_expected = unheard.iter().any(|(_, unheard)| unheard.contains(*id));
+            is_expected && unheard.iter().all(|(own, unheard)| own == id || unheard.contains(*id))
+        };
+        Some((0..self.agents.len() as u16).filter(is_unheard).collect())
+    }
+
     fn air(&self) -> Option<&Air> {
         Some(&self.air)
     }

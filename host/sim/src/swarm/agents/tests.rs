@@ -167,6 +167,22 @@ fn mass_that_waits_and_mass_that_nobody_will_collect_are_told_apart() {
     assert!(mass.owed_to_gone > 10.0 * well.uncollected_mass().waiting, "{mass:?}");
 }
 
+/// A founder that is dead on arrival stays a member: nobody can give up whom nobody has heard.
+#[test]
+fn members_that_nobody_has_heard_are_named() {
+    let mut scenario = scenario(TopologyKind::Ring);
+    scenario.faults.crashes = Crashes(vec![
+        Crash { agent: 2, round: 0, down_rounds: 1000, keeps_memory: true },
+        Crash { agent: 4, round: 30, down_rounds: 1000, keeps_memory: true },
+    ]);
+    let mut swarm = swarm(&scenario);
+    for _ in 0..100 {
+        swarm.step().unwrap();
+    }
+    // On the ring only agent 2 could have heard agent 1. Agent 4 was heard before it died.
+    assert_eq!(swarm.unheard_members(), Some(vec![1, 2]));
+}
+
 /// One frame each of a member whose key was stolen, over the air: refused, counted by cause, and nobody moves.
 #[test]
 fn frames_of_a_stolen_key_move_nobody() {
