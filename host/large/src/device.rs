@@ -152,6 +152,25 @@ pub struct Gradient<'a, D: Device> {
     pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
 }
 
+/// What a round mixes in one pass over memory.
+#[derive(Debug)]
+pub struct RoundMix<'a, D: Device> {
+    pub v: &'a mut D::Reals,
+    /// t; where the round before is open, u = t − d.
+    pub t: &'a mut D::Reals,
+    /// The last round's gradient; where that round is open, without its regulariser.
+    pub d: &'a D::Reals,
+    /// The strength of ½‖v‖² for each vector.
+    pub strengths: &'a D::Reals,
+    pub is_open: bool,
+    /// m and β.
+    pub momentum: Option<(&'a mut D::Reals, f64)>,
+    /// η, one per group.
+    pub steps: [f64; 2],
+    /// Whether agents step before they average.
+    pub adapts_first: bool,
+}
+
 /// How decisions descend.
 #[derive(Debug)]
 pub struct Descent<'a, D: Device> {
@@ -362,6 +381,29 @@ pub trait Device: Debug + Sized {
         gradient: Gradient<'_, Self>,
         packed: Packed,
         push: &Self::Mixing,
+    ) -> Result<()>;
+
+    /// Whether [`Device::mix_round`] is there for so many agents.
+    fn mixes_at_once(&self, agents: usize) -> bool;
+
+    /// Pull, and push without the gradient that is not there yet: in one pass, where [`Device::pull`] and [`Device::track`] are two.
+    /// Where the last round is open it is closed first, `d ← d + c v` and `t ← u + d`, on the way. Then `m ← β m + t`,
+    /// `v ← A v − η m`, or `v ← A (v − η m)` of agents that adapt first, and `u ← B t − d`, which lies where t did: a new gradient in the place of d makes an open round of it.
+    fn mix_round(
+        &self,
+        state: RoundMix<'_, Self>,
+        packed: Packed,
+        pull: &Self::Mixing,
+        push: &Self::Mixing,
+    ) -> Result<()>;
+
+    /// Closes an open round: `d ← d + c v`, then `t ← t + d`.
+    fn close_round(
+        &self,
+        t: &mut Self::Reals,
+        d: &mut Self::Reals,
+        regulariser: (&Self::Reals, &Self::Reals),
+        packed: Packed,
     ) -> Result<()>;
 
     /// Records what every agent that is awake broadcasts in the round.

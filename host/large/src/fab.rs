@@ -8,6 +8,10 @@
 //! t ← B t + d⁺ − d                       one launch
 //! ```
 //!
+//! Where nothing stands between the two launches they are one pass over the state, before the gradient is taken: with u = B t − d
+//! in the place of t, `t = u + d⁺` needs no pass of its own. The next round adds up what it reads anyway, and the regulariser's part
+//! of d⁺ from the v that it reads. Until then the round is open ([`Device::mix_round`]), and one gradient is kept instead of two.
+//!
 //! Agents that adapt first send w = v − η m, and v ← A w. With the symmetric penalty z also takes the upper level's samples, with
 //! the opposite sign, and x follows half of the gap between y and z.
 //!
@@ -141,6 +145,12 @@ impl FabConfig {
         self.push_sum.map_or(self.order == Order::AdaptFirst, PushSumRule::descends_first)
     }
 
+    /// Whether a round's pull and push are one pass: all agents are here, and mix by pull and push weights.
+    pub(crate) fn mixes_at_once<D: Device>(&self, device: &D, own: Block) -> bool {
+        let is_plain = self.ledger.is_none() && self.push_sum.is_none();
+        is_plain && own == Block::whole(self.agents) && device.mixes_at_once(self.agents)
+    }
+
     /// Whether z minimises `g − f/λ`.
     pub(crate) fn is_symmetric(&self) -> bool {
         self.is_bilevel() && self.form == PenaltyForm::Symmetric
@@ -262,13 +272,14 @@ impl<D: Device> Fab<D> {
         };
         let steps = [config.steps[1], config.steps[2]];
         let v = device.decisions(packed.words())?;
-        let mut lower = ExchangedVectors::new(&device, packed, v, steps, momentum)?;
+        let at_once = config.mixes_at_once(&device, own);
+        let mut lower = ExchangedVectors::new(&device, packed, v, steps, momentum, at_once)?;
         lower.start(&device, start)?;
         let mut sets = vec![lower];
         if let UpperLevel::Tuning { start } = config.task {
             let packed = Packed { own, ..Packed::whole(1, agents, X_STRIDE) };
             let v = device.reals(packed.words())?;
-            let mut x = ExchangedVectors::new(&device, packed, v, [config.steps[0]; 2], momentum)?;
+            let mut x = ExchangedVectors::new(&device, packed, v, [config.steps[0]; 2], momentum, false)?;
             x.start(&device, &strength::<D>(start))?;
             sets.push(x);
         }
@@ -307,6 +318,7 @@ impl<D: Device> Fab<D> {
         self.write_draw(draw)?;
         self.state.differentiate(&self.device, 0)?;
         self.state.follow(&self.device, 0)?;
+        self.state.sets[0].open();
         self.device.wait()
     }
 
@@ -346,7 +358,8 @@ impl<D: Device> Fab<D> {
     /// first, every other agent's tracker is its gradient, nothing waits on a link, and every m is zero.
     pub fn forget(&mut self, agent: usize, start: &[D::Scalar], samples: &[u32]) -> Result<()> {
         let (parity, device) = (self.parity(), &self.device);
-        let FabState { config, sets, mixing, logits, data, .. } = &mut self.state;
+        let FabState { config, sets, mixing, logits, data, decay, .. } = &mut self.state;
+        sets[0].close(device, decay)?;
         sets[0].renew(device, parity, agent, start)?;
         if let (Some(x), UpperLevel::Tuning { start }) = (sets.get_mut(1), config.task) {
             x.renew(device, parity, agent, &strength::<D>(start))?;
@@ -378,7 +391,7 @@ impl<D: Device> Fab<D> {
     /// What [`Fab::tracking_defect`] is made of, for the agents that are computed here: that of y and z, then that of an exchanged x.
     pub fn imbalances(&self) -> Result<Vec<Imbalance>> {
         let whole = |(number, set): (usize, &ExchangedVectors<D>)| {
-            let mut whole = set.imbalance(&self.device, self.parity())?;
+            let mut whole = set.imbalance(&self.device, self.parity(), &self.state.decay)?;
             if let Some(ledger) = self.state.mixing.ledger() {
                 ledger.add_waiting(&self.device, number, &mut whole)?;
             }

@@ -14,7 +14,7 @@ const USABLE: f64 = 0.95;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
     pub agents: usize,
-    /// y, z, trackers, two gradients and, with momentum, m of all agents; with Push-ASGD, an earlier estimate and its gradient.
+    /// y, z, trackers, one or two gradients and, with momentum, m of all agents; with Push-ASGD, an earlier estimate and its gradient.
     pub state: u64,
     /// Batches and intermediate buffers of all passes.
     pub activations: u64,
@@ -56,7 +56,9 @@ impl MemoryPlan {
             None => (heard * (device.decision_bytes() + word), 0),
             Some(ledger) => (0, heard * (ledger.depth() + own.agents) as u64 * word),
         };
-        let own_state = words * (device.decision_bytes() + if config.momentum == 0.0 { 3 } else { 4 } * word);
+        let gradients = if config.mixes_at_once(device, own) { 1 } else { 2 };
+        let momenta = u64::from(config.momentum != 0.0);
+        let own_state = words * (device.decision_bytes() + (1 + gradients + momenta) * word);
         let earlier = match config.push_sum {
             Some(PushSumRule::PushAsgd { .. }) => words * (device.decision_bytes() + word),
             _ => 0,
@@ -145,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn state_is_eight_vectors_per_agent_and_ten_with_momentum() {
+    fn state_is_six_vectors_per_agent_and_two_more_for_momentum_and_for_a_ledger() {
         let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
-        let plan = MemoryPlan::new(&Cpu::<f32>::new(), &model, &config(10), 0);
-        assert_eq!(plan.state, 10 * 8 * 203_584 * 4);
-        let config = FabConfig { momentum: 0.7, ..config(10) };
-        let plan = MemoryPlan::new(&Cpu::<f32>::new(), &model, &config, 0);
-        assert_eq!(plan.state, 10 * 10 * 203_584 * 4);
+        let of = |config: FabConfig| MemoryPlan::new(&Cpu::<f32>::new(), &model, &config, 0).state;
+        assert_eq!(of(config(10)), 10 * 6 * 203_584 * 4);
+        assert_eq!(of(FabConfig { momentum: 0.7, ..config(10) }), 10 * 8 * 203_584 * 4);
+        let ledger = Some(Ledger { keep: 0.98, late_rounds: 0, audiences: Vec::new() });
+        assert_eq!(of(FabConfig { ledger, ..config(10) }), 10 * 8 * 203_584 * 4);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use self::pass::CpuPass;
 use self::pass::ProgramBuffers;
 use super::{
     BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE,
-    Packed, Reception, Result,
+    Packed, Reception, Result, RoundMix,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::arena::Arena;
@@ -311,6 +311,35 @@ impl<S: Real> Device for Cpu<S> {
         push: &Self::Mixing,
     ) -> Result<()> {
         mixing::track(t, gradient, packed, push);
+        Ok(())
+    }
+
+    fn mixes_at_once(&self, _agents: usize) -> bool {
+        true
+    }
+
+    fn mix_round(
+        &self,
+        state: RoundMix<'_, Self>,
+        packed: Packed,
+        pull: &Self::Mixing,
+        push: &Self::Mixing,
+    ) -> Result<()> {
+        mixing::mix_round(state, packed, pull, push);
+        Ok(())
+    }
+
+    fn close_round(
+        &self,
+        t: &mut Vec<S>,
+        d: &mut Vec<S>,
+        (v, strengths): (&Vec<S>, &Vec<S>),
+        packed: Packed,
+    ) -> Result<()> {
+        for (at, (t, d)) in t.iter_mut().zip(d).enumerate() {
+            *d += strengths[at / packed.stride] * v[at];
+            *t += *d;
+        }
         Ok(())
     }
 

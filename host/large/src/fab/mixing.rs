@@ -11,7 +11,7 @@ use self::weights::WeightMixing;
 use super::FabConfig;
 use super::exchange::Exchange;
 use super::parcel::{ParcelRoute, ParcelSink, ParcelSource};
-use super::vectors::ExchangedVectors;
+use super::vectors::{ExchangedVectors, Tracking};
 use crate::device::{Block, Device, Packed, Result};
 
 /// The way in which all sets of vectors of a swarm are mixed. Sets are numbered as in `FabState::sets`.
@@ -58,15 +58,22 @@ impl<D: Device> Mixing<D> {
         }
     }
 
-    /// Steps, and takes in the decisions of others.
-    pub(super) fn pull(&mut self, device: &D, set: usize, vectors: &mut ExchangedVectors<D>) -> Result<()> {
+    /// Steps, and takes in the decisions of others; `strengths` are those of ½‖v‖² in the last round.
+    pub(super) fn pull(
+        &mut self,
+        device: &D,
+        set: usize,
+        vectors: &mut ExchangedVectors<D>,
+        strengths: &D::Reals,
+    ) -> Result<()> {
         match self {
-            Mixing::Weights(weights) => weights.pull(device, vectors),
+            Mixing::Weights(weights) => weights.pull(device, vectors, strengths),
             Mixing::Ledger(ledger) => ledger.pull(device, set, vectors),
         }
     }
 
-    /// Pushes, and follows the gradient of `parity`, with the strength of ½‖v‖² where there is one.
+    /// Pushes, and follows the gradient of `parity`, with the strength of ½‖v‖² where there is one; an open round leaves that to
+    /// the next.
     pub(super) fn track(
         &mut self,
         device: &D,
@@ -75,6 +82,9 @@ impl<D: Device> Mixing<D> {
         parity: usize,
         strengths: Option<&D::Reals>,
     ) -> Result<()> {
+        if vectors.tracking != Tracking::EveryRound {
+            return Ok(());
+        }
         let packed = vectors.packed;
         let (t, gradient) = vectors.pursuit(parity, strengths);
         match self {

@@ -7,6 +7,8 @@ use crate::device::{Device, Gradient, Result};
 /// Keys of what a device replays, besides whole rounds: the halves of a round, each for both parities.
 const DESCENTS: usize = 2;
 const PURSUITS: usize = 4;
+/// What is added to a key while the last round is closed, where rounds may be open.
+const CLOSED: usize = 6;
 
 impl<D: Device> Fab<D> {
     /// One round.
@@ -29,8 +31,9 @@ impl<D: Device> Fab<D> {
         self.is_between = true;
         self.write_draw(draw)?;
         self.state.mixing.write(&self.device, self.round, exchange)?;
-        let (parity, state) = (self.parity(), &mut self.state);
-        self.device.replay(DESCENTS + parity, |device| state.descend(device, parity))?;
+        let (key, parity, state) = (self.key(), self.parity(), &mut self.state);
+        self.device.replay(DESCENTS + key, |device| state.descend(device, parity))?;
+        state.sets[0].open();
         // What follows may wait for other hosts; the gradient does not.
         self.device.wait()
     }
@@ -57,11 +60,18 @@ impl<D: Device> Fab<D> {
     }
 
     fn advance(&mut self) -> Result<()> {
-        let (parity, state) = (self.parity(), &mut self.state);
-        self.device.replay(parity, |device| {
+        let (key, parity, state) = (self.key(), self.parity(), &mut self.state);
+        self.device.replay(key, |device| {
             state.descend(device, parity)?;
             state.follow(device, parity)
-        })
+        })?;
+        state.sets[0].open();
+        Ok(())
+    }
+
+    /// Tells apart what a round does: it depends on its parity, and on whether the last one is open.
+    fn key(&self) -> usize {
+        self.parity() + if self.state.sets[0].is_closed() { CLOSED } else { 0 }
     }
 }
 
@@ -80,7 +90,7 @@ impl<D: Device> FabState<D> {
             device.copy(&sets[0].v, &mut earlier.v, sets[0].packed)?;
         }
         for (number, set) in sets.iter_mut().enumerate() {
-            mixing.pull(device, number, set)?;
+            mixing.pull(device, number, set, decay)?;
         }
         if let [lower, x] = &mut sets[..] {
             device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
@@ -93,7 +103,7 @@ impl<D: Device> FabState<D> {
         let FabState { data, schedule, y, z, sets, logits, .. } = self;
         let logits = logits.as_ref().map(|samples| &samples.logits);
         let lower = &mut sets[0];
-        let fresh = Some(&mut lower.d[parity]);
+        let fresh = Some(&mut lower.d[lower.tracking.gradient(parity)]);
         device.load(y, data, schedule, 1.0, logits)?;
         match z {
             Some(z) => {

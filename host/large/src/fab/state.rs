@@ -4,7 +4,7 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use super::mixing::books::{HostBooks, SUM_WORDS};
 use super::remote::{KeptState, RemoteHosts, RemoteState, RowOwner, StateRows};
-use super::{Fab, StatePart, VectorPart, X_STRIDE};
+use super::{Fab, FabState, StatePart, VectorPart, X_STRIDE};
 use crate::device::{Device, Packed, Result};
 
 impl<D: Device> Fab<D> {
@@ -125,17 +125,16 @@ impl<D: Device> Fab<D> {
         self.state.sets.iter().enumerate().flat_map(of).collect()
     }
 
-    /// The buffer of a part of the state.
+    /// The buffer of a part of the state that is not of exchanged vectors themselves.
     fn buffer(&self, part: StatePart) -> Option<&D::Reals> {
-        let (state, parity) = (&self.state, self.parity());
+        let state = &self.state;
         match part {
             StatePart::Decay => Some(&state.decay),
             StatePart::Logits => state.logits.as_ref().map(|samples| &samples.logits),
             StatePart::LogitMomentum => Some(&state.logits.as_ref()?.momentum.as_ref()?.accumulator),
             StatePart::Lower(_) | StatePart::Upper(_) => {
                 let (set, part) = part.in_set()?;
-                let in_ledger = || state.mixing.ledger()?.buffer(set, part);
-                state.sets.get(set)?.buffer(part, parity).or_else(in_ledger)
+                state.mixing.ledger()?.buffer(set, part)
             }
         }
     }
@@ -166,6 +165,13 @@ impl<D: Device> Fab<D> {
         if let Some(elsewhere) = &self.elsewhere {
             return elsewhere.read(self.rows_of(part), part, offset..offset + words);
         }
+        if let Some((set, part)) = part.in_set()
+            && let Some(set) = self.state.sets.get(set)
+            && let Some(found) =
+                set.read(&self.device, (part, self.parity()), &self.state.decay, offset, words)?
+        {
+            return Ok(found);
+        }
         let in_books = || {
             let (set, part) = part.in_set()?;
             self.state.mixing.ledger()?.books(set)?.read(part, offset, words)
@@ -184,6 +190,8 @@ impl<D: Device> Fab<D> {
         if let Some(elsewhere) = &self.elsewhere {
             return elsewhere.write(self.rows_of(part), part, offset, words);
         }
+        let FabState { sets, decay, .. } = &mut self.state;
+        sets[0].close(&self.device, decay)?;
         if let (device, Some(buffer)) = self.buffer_mut(part) {
             return device.write(buffer, offset, words);
         }

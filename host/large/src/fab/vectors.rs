@@ -3,7 +3,7 @@
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::state_part::VectorPart;
-use crate::device::{Device, Gradient, Packed, Reception, Result};
+use crate::device::{Device, Gradient, Packed, Reception, Result, RoundMix};
 
 /// One set of vectors of all agents: y and z, or x.
 #[derive(Debug)]
@@ -13,9 +13,28 @@ pub(super) struct ExchangedVectors<D: Device> {
     pub(super) steps: [f64; 2],
     pub(super) v: D::Reals,
     pub(super) t: D::Reals,
-    /// Gradients of this and the last round, in turn.
+    /// Gradients of this and the last round, in turn; where rounds may be open, one of the last round.
     pub(super) d: [D::Reals; 2],
     pub(super) momentum: Option<MomentumState<D>>,
+    pub(super) tracking: Tracking,
+}
+
+/// When trackers take a gradient in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tracking {
+    /// In the round that computes it.
+    EveryRound,
+    /// In the next round. Until then `t` is u = t − d, and d lacks its regulariser: see [`Device::mix_round`].
+    Open,
+    /// In the next round, but that of the last has been taken in already.
+    Closed,
+}
+
+impl Tracking {
+    /// Which of two gradients is that of a round of this parity.
+    pub(super) fn gradient(self, parity: usize) -> usize {
+        if self == Tracking::EveryRound { parity } else { 0 }
+    }
 }
 
 /// What momentum keeps.
@@ -45,11 +64,50 @@ impl<D: Device> ExchangedVectors<D> {
         v: D::Reals,
         steps: [f64; 2],
         momentum: f64,
+        mixes_at_once: bool,
     ) -> Result<Self> {
         let words = packed.words();
-        let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(words)?]);
+        let (tracking, second) =
+            if mixes_at_once { (Tracking::Closed, 0) } else { (Tracking::EveryRound, words) };
+        let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(second)?]);
         let momentum = MomentumState::new(device, momentum, words)?;
-        Ok(ExchangedVectors { packed, steps, v, t, d, momentum })
+        Ok(ExchangedVectors { packed, steps, v, t, d, momentum, tracking })
+    }
+
+    /// Notes that there is a new gradient, which an open round does not take in.
+    pub(super) fn open(&mut self) {
+        if self.tracking == Tracking::Closed {
+            self.tracking = Tracking::Open;
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.tracking == Tracking::Closed
+    }
+
+    /// Closes an open round, so that all parts can be written.
+    pub(super) fn close(&mut self, device: &D, strengths: &D::Reals) -> Result<()> {
+        if self.tracking == Tracking::Open {
+            device.close_round(&mut self.t, &mut self.d[0], (&self.v, strengths), self.packed)?;
+            self.tracking = Tracking::Closed;
+        }
+        Ok(())
+    }
+
+    /// What a round mixes in one pass, where it does.
+    pub(super) fn round_mix<'a>(
+        &'a mut self,
+        strengths: &'a D::Reals,
+        adapts_first: bool,
+    ) -> Option<RoundMix<'a, D>> {
+        let is_open = match self.tracking {
+            Tracking::EveryRound => return None,
+            Tracking::Open => true,
+            Tracking::Closed => false,
+        };
+        let momentum = self.momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));
+        let ExchangedVectors { v, t, d: [d, _], steps, .. } = self;
+        Some(RoundMix { v, t, d, strengths, is_open, momentum, steps: *steps, adapts_first })
     }
 
     /// Writes the same words into every agent's decisions, group by group.
@@ -77,7 +135,7 @@ impl<D: Device> ExchangedVectors<D> {
         match part {
             VectorPart::Decisions => Some(&self.v),
             VectorPart::Trackers => Some(&self.t),
-            VectorPart::Gradients => Some(&self.d[parity]),
+            VectorPart::Gradients => Some(&self.d[self.tracking.gradient(parity)]),
             VectorPart::Momentum => self.momentum.as_ref().map(|momentum| &momentum.accumulator),
             _ => None,
         }
@@ -88,10 +146,39 @@ impl<D: Device> ExchangedVectors<D> {
         match part {
             VectorPart::Decisions => Some(&mut self.v),
             VectorPart::Trackers => Some(&mut self.t),
-            VectorPart::Gradients => Some(&mut self.d[parity]),
+            VectorPart::Gradients => Some(&mut self.d[self.tracking.gradient(parity)]),
             VectorPart::Momentum => self.momentum.as_mut().map(|momentum| &mut momentum.accumulator),
             _ => None,
         }
+    }
+
+    /// Words of a part, as they are once an open round is closed.
+    pub(super) fn read(
+        &self,
+        device: &D,
+        (part, parity): (VectorPart, usize),
+        strengths: &D::Reals,
+        offset: usize,
+        words: usize,
+    ) -> Result<Option<Vec<D::Scalar>>> {
+        let Some(buffer) = self.buffer(part, parity) else { return Ok(None) };
+        let mut found = device.read(buffer, offset, words)?;
+        match part {
+            VectorPart::Gradients if self.tracking == Tracking::Open => {
+                let vectors = self.packed.groups * self.packed.agents;
+                let strengths = device.read(strengths, 0, vectors)?;
+                let v = device.read(&self.v, offset, words)?;
+                for (at, (d, v)) in (offset..).zip(found.iter_mut().zip(v)) {
+                    *d += strengths[at / self.packed.stride] * v;
+                }
+            }
+            VectorPart::Trackers if self.tracking == Tracking::Open => {
+                let d = self.read(device, (VectorPart::Gradients, parity), strengths, offset, words)?;
+                found.iter_mut().zip(d.into_iter().flatten()).for_each(|(t, d)| *t += d);
+            }
+            _ => {}
+        }
+        Ok(Some(found))
     }
 
     /// `m ← β m + t` of all agents that are up, where there is momentum.
@@ -145,6 +232,7 @@ impl<D: Device> ExchangedVectors<D> {
     /// Stands still over some rounds, of which the parities of the first and the last are given.
     pub(super) fn stand_still(&mut self, device: &D, from: usize, to: usize) -> Result<()> {
         let stride = self.packed.stride;
+        let [from, to] = [from, to].map(|parity| self.tracking.gradient(parity));
         for vector in self.own_vectors() {
             let gradient = device.read(&self.d[from], vector * stride, stride)?;
             device.write(&mut self.d[to], vector * stride, &gradient)?;
@@ -166,6 +254,7 @@ impl<D: Device> ExchangedVectors<D> {
             self.start_agent(device, agent, start)?;
         }
         let nothing = vec![D::Scalar::ZERO; stride];
+        let parity = self.tracking.gradient(parity);
         for vector in self.own_vectors() {
             let at = vector * stride;
             if vector % agents == agent {
@@ -181,16 +270,19 @@ impl<D: Device> ExchangedVectors<D> {
     }
 
     /// `Σt − Σd` of the agents that are computed here, word by word.
-    pub(super) fn imbalance(&self, device: &D, parity: usize) -> Result<Imbalance> {
+    pub(super) fn imbalance(&self, device: &D, parity: usize, strengths: &D::Reals) -> Result<Imbalance> {
         let Packed { groups, agents, stride, .. } = self.packed;
         let mut whole = Imbalance { sums: vec![0.0; groups * stride], sizes: vec![0.0; groups * stride] };
         for vector in self.own_vectors() {
-            let words = vector / agents * stride..(vector / agents + 1) * stride;
-            add_words(device, &self.t, vector, 1.0, &mut whole.sums[words.clone()])?;
-            add_words(device, &self.d[parity], vector, -1.0, &mut whole.sums[words.clone()])?;
-            let gradient = device.read(&self.d[parity], vector * stride, stride)?;
-            let sizes = whole.sizes[words].iter_mut().zip(gradient);
-            sizes.for_each(|(size, word)| *size += word.to_f64().abs());
+            let first = vector / agents * stride;
+            let read = |part| self.read(device, (part, parity), strengths, vector * stride, stride);
+            for (at, t) in (first..).zip(read(VectorPart::Trackers)?.into_iter().flatten()) {
+                whole.sums[at] += t.to_f64();
+            }
+            for (at, d) in (first..).zip(read(VectorPart::Gradients)?.into_iter().flatten()) {
+                whole.sums[at] -= d.to_f64();
+                whole.sizes[at] += d.to_f64().abs();
+            }
         }
         Ok(whole)
     }

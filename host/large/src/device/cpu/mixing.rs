@@ -3,11 +3,12 @@
 //! A task takes a stripe of columns of all agents and goes through it in tiles: a tile of every agent stays
 //! in cache, so each word of state is read from memory once and written once, whatever the number of neighbours.
 
+use fabswarm_shared::fab::accumulated;
 use pulp::Arch;
 use rayon::prelude::*;
 
 use super::Cpu;
-use crate::device::{Gradient, Packed};
+use crate::device::{Gradient, Packed, RoundMix};
 use crate::mixing::add_weighted;
 use crate::real::Real;
 
@@ -26,14 +27,15 @@ pub(super) fn pull<S: Real>(
     rows: &WeightRows<S>,
     descent: Option<(&[S], [S; 2])>,
 ) {
-    mix(stripes(v, packed), packed, rows, |tile, out, _| {
+    let seed = |tile: ColumnTile, out: &mut [S]| {
         let Some((t, steps)) = descent else { return out.fill(S::ZERO) };
         let factor = -steps[tile.group];
         out.iter_mut().zip(&t[tile.at..]).for_each(|(out, &t)| *out = factor * t);
-    });
+    };
+    mix(stripes(v, packed), packed, rows, seed, |_, _, _| ());
 }
 
-/// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t + fresh − last`.
+/// `fresh ← fresh + c v` where there is a regulariser, then `t ← B t − last + fresh`, in that order, as [`mix_round`] has it.
 pub(super) fn track<S: Real>(
     t: &mut [S],
     gradient: Gradient<'_, Cpu<S>>,
@@ -41,24 +43,88 @@ pub(super) fn track<S: Real>(
     rows: &WeightRows<S>,
 ) {
     let Gradient { fresh, last, regulariser } = gradient;
-    let Some((v, strengths)) = regulariser else {
-        return mix(stripes(t, packed), packed, rows, |tile, out, _| {
-            let terms = fresh[tile.at..].iter().zip(&last[tile.at..]);
-            out.iter_mut().zip(terms).for_each(|(out, (&fresh, &last))| *out = fresh - last);
-        });
+    let seed = |tile: ColumnTile, out: &mut [S]| {
+        out.iter_mut().zip(&last[tile.at..]).for_each(|(out, &last)| *out = -last);
     };
     let mut all = stripes(t, packed);
     for (stripe, fresh) in all.iter_mut().zip(stripes(fresh, packed)) {
         stripe.beside = fresh.vectors;
     }
-    mix(all, packed, rows, |tile, out, fresh| {
-        let strength = strengths[tile.group * packed.agents + tile.agent];
-        let terms = fresh.iter_mut().zip(&v[tile.at..]).zip(&last[tile.at..]);
-        for (out, ((fresh, &v), &last)) in out.iter_mut().zip(terms) {
-            *fresh += strength * v;
-            *out = *fresh - last;
+    mix(all, packed, rows, seed, |tile, out, fresh| {
+        if let Some((v, strengths)) = regulariser {
+            let strength = strengths[tile.group * packed.agents + tile.agent];
+            fresh.iter_mut().zip(&v[tile.at..]).for_each(|(fresh, &v)| *fresh += strength * v);
         }
+        out.iter_mut().zip(fresh).for_each(|(out, fresh)| *out += *fresh);
     });
+}
+
+/// [`crate::device::Device::mix_round`]: each word of state is read from memory once and written once.
+pub(super) fn mix_round<S: Real>(
+    state: RoundMix<'_, Cpu<S>>,
+    packed: Packed,
+    pull: &WeightRows<S>,
+    push: &WeightRows<S>,
+) {
+    let RoundMix { v, t, d, strengths, is_open, momentum, steps, adapts_first } = state;
+    let steps = steps.map(S::from_f64);
+    let beta = S::from_f64(momentum.as_ref().map_or(0.0, |&(_, beta)| beta));
+    let mut all = stripes(v, packed);
+    if let Some((m, _)) = momentum {
+        for (stripe, m) in all.iter_mut().zip(stripes(m, packed)) {
+            stripe.beside = m.vectors;
+        }
+    }
+    let one = |scratch: &mut [Vec<S>; 3], (mut decisions, mut trackers): (Stripe<'_, S>, Stripe<'_, S>)| {
+        let [old, tracked, gradients] = scratch;
+        let width = decisions.vectors[0].len();
+        for from in (0..width).step_by(TILE) {
+            let range = from..width.min(from + TILE);
+            let tile_of = |agent: usize| agent * TILE..agent * TILE + range.len();
+            for agent in 0..packed.agents {
+                let vector = decisions.group * packed.agents + agent;
+                let at = vector * packed.stride + decisions.first_column + from;
+                let (v, t) =
+                    (&decisions.vectors[agent][range.clone()], &trackers.vectors[agent][range.clone()]);
+                let (tile, d) = (tile_of(agent), &d[at..][..range.len()]);
+                old[tile.clone()].copy_from_slice(v);
+                let (tracked, gradients) = (&mut tracked[tile.clone()], &mut gradients[tile]);
+                tracked.copy_from_slice(t);
+                gradients.copy_from_slice(d);
+                if is_open {
+                    gradients.iter_mut().zip(v).for_each(|(d, &v)| *d += strengths[vector] * v);
+                    tracked.iter_mut().zip(gradients).for_each(|(t, d)| *t += *d);
+                }
+                // What is descended along lies where decisions did until they are mixed.
+                let out = &mut decisions.vectors[agent][range.clone()];
+                out.copy_from_slice(tracked);
+                if let Some(m) = decisions.beside.get_mut(agent) {
+                    for (out, m) in out.iter_mut().zip(&mut m[range.clone()]) {
+                        *m = accumulated(beta, *m, *out);
+                        *out = *m;
+                    }
+                }
+                let step = steps[decisions.group];
+                if adapts_first {
+                    old[tile_of(agent)].iter_mut().zip(&*out).for_each(|(old, &m)| *old -= step * m);
+                    out.fill(S::ZERO);
+                } else {
+                    out.iter_mut().for_each(|out| *out = -step * *out);
+                }
+            }
+            for agent in 0..packed.agents {
+                Arch::new().dispatch(|| {
+                    let out = &mut decisions.vectors[agent][range.clone()];
+                    add_weighted(out, &pull[agent], |sender| &old[tile_of(sender)]);
+                    let out = &mut trackers.vectors[agent][range.clone()];
+                    out.iter_mut().zip(&gradients[tile_of(agent)]).for_each(|(out, &d)| *out = -d);
+                    add_weighted(out, &push[agent], |sender| &tracked[tile_of(sender)]);
+                });
+            }
+        }
+    };
+    let scratch = || [(); 3].map(|()| vec![S::ZERO; packed.agents * TILE]);
+    all.into_par_iter().zip(stripes(t, packed)).for_each_init(scratch, one);
 }
 
 /// Neighbouring columns of all agents of one group.
@@ -98,12 +164,13 @@ fn stripes<S>(buffer: &mut [S], packed: Packed) -> Vec<Stripe<'_, S>> {
     all
 }
 
-/// `v_i ← seed + Σ_j w_ij v_j`, where `seed(tile, out, beside)` fills `out` and may change the words beside it.
+/// `v_i ← seed + Σ_j w_ij v_j`, where `seed(tile, out)` fills `out`; `finish(tile, out, beside)` may change it and the words beside it.
 fn mix<S: Real>(
     all: Vec<Stripe<'_, S>>,
     packed: Packed,
     rows: &WeightRows<S>,
-    seed: impl Fn(ColumnTile, &mut [S], &mut [S]) + Sync,
+    seed: impl Fn(ColumnTile, &mut [S]) + Sync,
+    finish: impl Fn(ColumnTile, &mut [S], &mut [S]) + Sync,
 ) {
     let mut is_read = vec![packed.own.agents == packed.agents; packed.agents];
     rows[packed.own.range()].iter().flatten().for_each(|&(sender, _)| is_read[sender] = true);
@@ -123,9 +190,10 @@ fn mix<S: Real>(
                     stripe.beside.get_mut(agent).map_or(&mut [][..], |vector| &mut vector[range.clone()]);
                 Arch::new().dispatch(|| {
                     let out = &mut vector[range.clone()];
-                    seed(tile, out, beside);
+                    seed(tile, out);
                     let words = out.len();
                     add_weighted(out, &rows[agent], |sender| &old[sender * TILE..][..words]);
+                    finish(tile, out, beside);
                 });
             }
         }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::kernels::{Arg, blocks};
-use super::mixing::terms;
+use super::mixing::{AT_ONCE, terms};
 use super::{
     Cuda, CudaMixing, CudaPass, DeviceBuffer, Gpu, POOL_PIECE, Precision, Reals, Replay, during, own_agents,
 };
 use crate::device::{
     BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Error, Gradient, MemoryUse,
-    Packed, Reception, Result,
+    Packed, Reception, Result, RoundMix,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
@@ -126,7 +126,7 @@ impl Device for Cuda {
         schedule: &BatchSchedule<Self>,
     ) -> Result<()> {
         let gradient = gradient.map(|gradient| gradient.exact.pointer);
-        let [main, side] = &self.streams;
+        let [main, side, ..] = &self.streams;
         if passes.len() > 1 {
             during("forking a stream", side.join(main))?;
         }
@@ -188,6 +188,41 @@ impl Device for Cuda {
         head.extend(terms(&gradient));
         // SAFETY: trackers, gradients and weights are all of `packed`, and the kernel takes them in this order.
         unsafe { push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed) }
+    }
+
+    fn mixes_at_once(&self, agents: usize) -> bool {
+        agents <= AT_ONCE
+    }
+
+    fn mix_round(
+        &self,
+        state: RoundMix<'_, Self>,
+        packed: Packed,
+        pull: &CudaMixing,
+        push: &CudaMixing,
+    ) -> Result<()> {
+        let RoundMix { v, t, d, strengths, is_open, momentum, steps, adapts_first } = state;
+        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let (m, momentum) = momentum.map_or((0, 0.0), |(m, momentum)| (m.exact.pointer, momentum));
+        let [v, t, d, strengths] = [&*v, &*t, d, strengths].map(|reals| reals.exact.pointer);
+        let head = [v, t, d, strengths, m, narrow].map(Arg::At);
+        let tail = [steps[0], steps[1], momentum].map(Arg::Float);
+        let tail = [&tail[..], &[Arg::Int(usize::from(is_open))]].concat();
+        let name = if adapts_first { "mix_adapted_round" } else { "mix_round" };
+        // SAFETY: all vectors are of `packed`, with a strength each, and the kernel takes them in this order.
+        unsafe { pull.launch_at_once(self, name, push, &head, &tail, packed) }
+    }
+
+    fn close_round(
+        &self,
+        t: &mut Reals,
+        d: &mut Reals,
+        (v, strengths): (&Reals, &Reals),
+        packed: Packed,
+    ) -> Result<()> {
+        let args = [&*t, &*d, v, strengths].map(|reals| Arg::At(reals.exact.pointer));
+        // SAFETY: all vectors are of `packed`, with a strength each.
+        unsafe { self.launch_by_own("close_round", args.to_vec(), packed, &[]) }
     }
 
     fn accumulate(

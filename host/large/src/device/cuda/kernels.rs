@@ -7,6 +7,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKe
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use super::during;
+use super::mixing::AT_ONCE;
 use crate::device::{Block, Error, Result};
 
 const PRELUDE: &str = include_str!("prelude.cu");
@@ -85,6 +86,7 @@ impl Kernels {
             "descend",
             "copy",
             "recur",
+            "close_round",
             "record_broadcast",
             "pull_received",
             "track_by_ledger",
@@ -115,7 +117,9 @@ impl Kernels {
             true => ["pull_dense", "track_dense"],
             false => ["pull_sparse", "track_sparse"],
         };
-        Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter())
+        let at_once = (agents <= AT_ONCE).then_some(["mix_round", "mix_adapted_round"]);
+        let names = names.into_iter().chain(at_once.into_iter().flatten());
+        Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names)
     }
 
     fn compile(

@@ -110,6 +110,76 @@ extern "C" __global__ void __launch_bounds__(256) pull_dense(float* v, const flo
 extern "C" __global__ void __launch_bounds__(256) track_dense(float* t, float* fresh, const float* last, const float* v, const float* strengths, const float* weights, ll stride) {
   mix_dense(t, weights, stride, Track{fresh, last, v, strengths});
 }
+
+#if AGENTS <= 16
+// Device::mix_round. Sums that reading the state makes on the host as well are not contracted, so that both have the same bits.
+template <bool ADAPTS_FIRST>
+__device__ __forceinline__ void mix_round_any(float* v, float* t, const float* d, const float* strengths, float* m, half_word* narrow, const float* pull, const float* push, ll stride, float step_y, float step_z, float momentum, int is_open) {
+  __shared__ float rows[AGENTS * AGENTS], columns[AGENTS * AGENTS];
+  for (int k = threadIdx.x; k < AGENTS * AGENTS; k += blockDim.x) { rows[k] = pull[k]; columns[k] = push[k]; }
+  __syncthreads();
+  ll column = ((ll)blockIdx.x * blockDim.x + threadIdx.x) * LANE;
+  if (column >= stride) return;
+  ll base = (ll)blockIdx.y * AGENTS * stride + column;
+  Lane old[AGENTS], tracker[AGENTS], gradient[AGENTS];
+#pragma unroll
+  for (int j = 0; j < AGENTS; j++) {
+    old[j] = stream_in(v + base + j * stride);
+    tracker[j] = stream_in(t + base + j * stride);
+    gradient[j] = stream_in(d + base + j * stride);
+  }
+  if (is_open) {
+#pragma unroll
+    for (int j = 0; j < AGENTS; j++) {
+      float strength = strengths[blockIdx.y * AGENTS + j];
+      EACH_LANE {
+        gradient[j].word[k] = __fadd_rn(gradient[j].word[k], __fmul_rn(strength, old[j].word[k]));
+        tracker[j].word[k] = __fadd_rn(tracker[j].word[k], gradient[j].word[k]);
+      }
+    }
+  }
+  float step = blockIdx.y ? step_z : step_y;
+  auto descent = [&](int i) {
+    Lane lane = tracker[i];
+    if (m) {
+      Lane before = stream_in(m + base + i * stride);
+      EACH_LANE lane.word[k] += momentum * before.word[k];
+      *(Lane*)(m + base + i * stride) = lane;
+    }
+    EACH_LANE lane.word[k] *= -step;
+    return lane;
+  };
+  if (ADAPTS_FIRST) {
+#pragma unroll
+    for (int j = 0; j < AGENTS; j++) {
+      Lane lane = descent(j);
+      EACH_LANE old[j].word[k] += lane.word[k];
+    }
+  }
+  Pull terms{nullptr, step_y, step_z, narrow};
+#pragma unroll
+  for (int i = 0; i < AGENTS; i++) {
+    ll at = base + i * stride;
+    Lane lane = ADAPTS_FIRST ? Lane{} : descent(i), sum;
+    EACH_LANE sum.word[k] = -gradient[i].word[k];
+#pragma unroll
+    for (int j = 0; j < AGENTS; j++) {
+      float row = rows[i * AGENTS + j], share = columns[i * AGENTS + j];
+      EACH_LANE { lane.word[k] += row * old[j].word[k]; sum.word[k] += share * tracker[j].word[k]; }
+    }
+    *(Lane*)(v + at) = lane;
+    terms.done(at, lane);
+    *(Lane*)(t + at) = sum;
+  }
+}
+
+#define MIX_ROUND(name, adapts_first)                                                                                                \
+  extern "C" __global__ void __launch_bounds__(128, AGENTS <= 10 ? 3 : 2) name(float* v, float* t, const float* d, const float* strengths, float* m, half_word* narrow, const float* pull, const float* push, ll stride, float step_y, float step_z, float momentum, int is_open) { \
+    mix_round_any<adapts_first>(v, t, d, strengths, m, narrow, pull, push, stride, step_y, step_z, momentum, is_open);               \
+  }
+MIX_ROUND(mix_round, false)
+MIX_ROUND(mix_adapted_round, true)
+#endif
 #else
 // A block of THREADS threads takes COLUMNS columns of all agents into shared memory; a row is a sum over its neighbours there.
 #define LANES (COLUMNS / LANE)

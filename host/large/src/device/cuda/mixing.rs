@@ -8,6 +8,9 @@ use crate::mixing::MixingMatrix;
 /// Agents up to which mixing is a dense product.
 const DENSE: usize = 64;
 
+/// Agents up to which a thread holds a round's decisions, trackers and gradients of all of them in registers.
+pub(super) const AT_ONCE: usize = 16;
+
 /// Mixing weights: dense rows for few agents, compressed rows for many.
 #[derive(Debug)]
 pub struct CudaMixing {
@@ -95,6 +98,28 @@ pub(super) fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
 }
 
 impl CudaMixing {
+    /// Launches a kernel that pulls by these weights and pushes by others, for at most [`AT_ONCE`] agents.
+    ///
+    /// # Safety
+    /// As for [`Kernels::launch`], where the weights of both matrices and the stride come after `head` and before `tail`.
+    pub(super) unsafe fn launch_at_once(
+        &self,
+        device: &Cuda,
+        name: &'static str,
+        push: &CudaMixing,
+        head: &[Arg],
+        tail: &[Arg],
+        packed: Packed,
+    ) -> Result<()> {
+        const THREADS: usize = 128;
+        let weights =
+            [Arg::At(self.weights.pointer), Arg::At(push.weights.pointer), Arg::Long(packed.stride)];
+        let args = [head, &weights, tail].concat();
+        let grid = [blocks(packed.stride, THREADS * 4), packed.groups];
+        // SAFETY: the caller promises what `Kernels::launch` asks for; both weights are dense for so many agents.
+        unsafe { self.kernels.launch(device.main(), name, grid, [THREADS, 1], 0, &args) }
+    }
+
     /// Launches the dense or the sparse form of a kernel.
     ///
     /// # Safety

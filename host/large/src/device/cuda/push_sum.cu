@@ -31,3 +31,14 @@ extern "C" __global__ void recur(float* fresh, const float* last, const float* a
   float part = v ? strengths[vector] * v[at] : 0.f;
   fresh[at] += keep * (last[at] - again[at] - part);
 }
+
+// d <- d + c v, then t <- t + d.
+extern "C" __global__ void close_round(float* t, float* d, const float* v, const float* strengths, int agents, int first, int own, ll stride) {
+  ll column = (ll)blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= stride) return;
+  int vector = own_vector(agents, first, own);
+  ll at = vector * stride + column;
+  float gradient = __fadd_rn(d[at], __fmul_rn(strengths[vector], v[at]));
+  d[at] = gradient;
+  t[at] = __fadd_rn(t[at], gradient);
+}

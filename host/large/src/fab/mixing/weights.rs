@@ -39,9 +39,18 @@ impl<D: Device> WeightMixing<D> {
         device.write(to, 0, &words)
     }
 
-    pub(super) fn pull(&self, device: &D, vectors: &mut ExchangedVectors<D>) -> Result<()> {
+    pub(super) fn pull(
+        &self,
+        device: &D,
+        vectors: &mut ExchangedVectors<D>,
+        strengths: &D::Reals,
+    ) -> Result<()> {
+        let packed = vectors.packed;
+        if let Some(state) = vectors.round_mix(strengths, self.adapts_first) {
+            return device.mix_round(state, packed, &self.pull, &self.push);
+        }
         vectors.accumulate(device, None)?;
-        let (packed, steps) = (vectors.packed, vectors.steps);
+        let steps = vectors.steps;
         let (v, direction) = vectors.descent();
         let descent = Descent { steps, factors: self.factors.as_ref(), awake: None };
         if self.adapts_first {
