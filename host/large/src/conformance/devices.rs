@@ -32,6 +32,14 @@ fn models() -> Vec<(&'static str, f64, Model)> {
         distance_buckets: Some(8),
         ..encoder.clone()
     };
+    // The longest texts and widest heads for which attention is one kernel.
+    let long = BertEncoder {
+        tables: Tables { positions: 128, ..encoder.tables },
+        width: 128,
+        sequence: 128,
+        layers: 1,
+        ..encoder.clone()
+    };
     vec![
         ("softmax regression", 1.0, Model::SoftmaxRegression { inputs: 20, classes: 10 }),
         ("mlp", 1.0, Model::Mlp { inputs: 40, hidden: 32, classes: 10 }),
@@ -42,6 +50,7 @@ fn models() -> Vec<(&'static str, f64, Model)> {
         ("bert", 1.0, Model::Encoder(encoder)),
         ("bert of odd sizes, with dropout", 1.0, Model::Encoder(odd)),
         ("mpnet", 1.0, Model::Encoder(mpnet)),
+        ("bert on long texts", 1.0, Model::Encoder(long)),
     ]
 }
 

@@ -5,6 +5,7 @@
 //! by side on two streams: z has fewer samples, and one launch for both would multiply rows of zeros.
 #![allow(unsafe_code, reason = "calls into the CUDA driver and cuBLAS take raw pointers and sizes")]
 
+mod attention;
 mod device;
 mod gemm;
 mod kernels;
@@ -60,8 +61,8 @@ const POOL_PIECE: u64 = 32 << 20;
 /// One GPU.
 pub struct Cuda {
     context: Arc<CudaContext>,
-    /// y and everything common, then z.
-    streams: [Arc<CudaStream>; 2],
+    /// y and everything common, then z; for each of them one more for what goes on beside its products.
+    streams: [Arc<CudaStream>; 4],
     blas: [CudaBlas; 2],
     kernels: Kernels,
     precision: Precision,
@@ -165,10 +166,10 @@ impl Cuda {
     /// To compute on a GPU.
     pub fn on(Gpu(context): &Gpu, precision: Precision) -> Result<Self> {
         let context = Arc::clone(context);
-        // SAFETY: buffers are used on two streams whose order is fixed by explicit joins in `run`.
+        // SAFETY: buffers are used on several streams whose order is fixed by explicit joins in `run`.
         unsafe { context.disable_event_tracking() };
         let stream = || during("making a stream", context.new_stream());
-        let streams = [stream()?, stream()?];
+        let streams = [stream()?, stream()?, stream()?, stream()?];
         let blas = |stream: &Arc<CudaStream>| during("starting cuBLAS", CudaBlas::new(stream.clone()));
         let blas = [blas(&streams[0])?, blas(&streams[1])?];
         let workspace = |stream: &Arc<CudaStream>| {

@@ -28,12 +28,8 @@ impl Layer for Activation {
 
     fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let saved = self.saved.expect("forward is laid before backward");
-        builder.push(Op::ActivateBackward {
-            saved,
-            d,
-            words: self.rows * self.columns,
-            function: self.function,
-        });
+        let &Activation { rows, columns, function, .. } = self;
+        builder.push(Op::ActivateBackward { saved, d, bias: None, rows, columns, function });
         wants_input.then_some(d)
     }
 }

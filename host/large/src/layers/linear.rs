@@ -87,7 +87,7 @@ impl LinearWeights {
         out
     }
 
-    /// Adds the bias to `u`, and returns the function of that: in place, but where the derivative needs its input.
+    /// The function of `u` and the bias: in place, but where the derivative needs `u`.
     pub fn activate(&self, builder: &mut ProgramBuilder, u: View, function: Function) -> View {
         let &LinearWeights { rows, outputs, bias, .. } = self;
         let out = if function == Function::Gelu { builder.buffer(rows * outputs) } else { u };
@@ -98,8 +98,9 @@ impl LinearWeights {
     /// Multiplies `d` by the function's derivative at `u`.
     pub fn activate_backward(&self, builder: &mut ProgramBuilder, u: View, d: View, function: Function) {
         if function != Function::Identity {
-            let words = self.rows * self.outputs;
-            builder.push(Op::ActivateBackward { saved: u, d, words, function });
+            let (rows, columns) = (self.rows, self.outputs);
+            let bias = self.bias.filter(|_| function == Function::Gelu);
+            builder.push(Op::ActivateBackward { saved: u, d, bias, rows, columns, function });
         }
     }
 

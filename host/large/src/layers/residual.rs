@@ -33,14 +33,14 @@ impl Layer for Residual {
 
     fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
         let saved = self.out.expect("forward is laid before backward");
-        let words = self.rows * self.columns;
-        builder.push(Op::ActivateBackward { saved, d, words, function: Function::Relu });
+        let (rows, columns, function) = (self.rows, self.columns, Function::Relu);
+        builder.push(Op::ActivateBackward { saved, d, bias: None, rows, columns, function });
         // The body ends in a norm, which does not write into `d`; the skip path may still read it.
         let through_body = self.body.backward(builder, d, wants_input);
         let through_skip = self.skip.backward(builder, d, wants_input);
         let (x, y) = (through_body?, through_skip?);
         // With an empty skip `y` is `d`, which has the shape of the input.
-        let words = if self.skip.0.is_empty() { words } else { builder.words(x) };
+        let words = if self.skip.0.is_empty() { rows * columns } else { builder.words(x) };
         builder.push(Op::Add { x, y, words });
         Some(x)
     }

@@ -106,7 +106,7 @@ impl Geometry {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     Gemm(Gemm),
-    /// `x += bias` by column when there is one, then `out = function(x)`; in place when `out` is `x`.
+    /// `out = function(x + bias)`, with a bias by column when there is one; in place when `out` is `x`.
     Activate {
         x: View,
         out: View,
@@ -115,11 +115,13 @@ pub enum Op {
         columns: usize,
         function: Function,
     },
-    /// `d *= function'`, from the function's output (ReLU, tanh) or its input (GELU).
+    /// `d *= function'`, from the function's output (ReLU, tanh) or what was its input before the bias (GELU).
     ActivateBackward {
         saved: View,
         d: View,
-        words: usize,
+        bias: Option<usize>,
+        rows: usize,
+        columns: usize,
         function: Function,
     },
     /// Gradient of a bias: sums of `d` by column.

@@ -18,13 +18,16 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 activate(&mut memory.one(x)[..words], bias, columns, function);
             } else {
                 let [x, out] = memory.many([x, out]);
-                activate(&mut x[..words], bias, columns, Function::Identity);
                 out[..words].copy_from_slice(&x[..words]);
-                activate(&mut out[..words], None, columns, function);
+                activate(&mut out[..words], bias, columns, function);
             }
         }
-        Op::ActivateBackward { saved, d, words, function } => {
+        Op::ActivateBackward { saved, d, bias, rows, columns, function } => {
+            let words = rows * columns;
             let [saved, d] = memory.many([saved, d]);
+            if let Some(bias) = bias {
+                activate(&mut saved[..words], Some(&agent.parameters[bias..]), columns, Function::Identity);
+            }
             let pairs = d[..words].iter_mut().zip(&saved[..words]);
             match function {
                 Function::Identity => {}

@@ -11,11 +11,12 @@ use super::mixing::AT_ONCE;
 use crate::device::{Block, Error, Result};
 
 const PRELUDE: &str = include_str!("prelude.cu");
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     include_str!("pointwise.cu"),
     include_str!("norm.cu"),
     include_str!("image.cu"),
     include_str!("text.cu"),
+    include_str!("attention.cu"),
     include_str!("batch.cu"),
     include_str!("ledger.cu"),
     include_str!("push_sum.cu"),
@@ -57,6 +58,7 @@ impl Kernels {
             ["norm_gradient_single", "norm_gradient_wide"],
             ["attention_softmax_single", "attention_softmax_wide"],
             ["attention_softmax_backward_single", "attention_softmax_backward_wide"],
+            ["attention_softmax_short", "attention_softmax_backward_short"],
         ];
         let others = [
             "clear",
@@ -64,7 +66,7 @@ impl Kernels {
             "dropout",
             "cross_entropy",
             "layer_norm",
-            "layer_norm_backward",
+            "layer_norm_backward_sums",
             "group_norm",
             "group_norm_backward",
             "patches",
@@ -91,7 +93,9 @@ impl Kernels {
             "pull_received",
             "track_by_ledger",
         ];
-        let names = single_and_wide.into_iter().flatten().chain(others);
+        let only_narrow = is_narrow.then_some(["attention", "attention_backward"]);
+        let names =
+            single_and_wide.into_iter().flatten().chain(others).chain(only_narrow.into_iter().flatten());
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
     }
 

@@ -1,12 +1,12 @@
 // Layer norm and group norm.
 
-// One warp per row, the row in registers; columns <= 32 * WIDE * CHUNKS and a multiple of WIDE.
-#define CHUNKS 8
+// One warp per row, the row in registers; columns <= 32 * WIDE * CHUNKS = 1024 and a multiple of WIDE.
+#define CHUNKS (32 / WIDE)
 #define EACH_CHUNK                                        \
   _Pragma("unroll") for (int c = 0; c < CHUNKS; c++) if (int at = (c * 32 + lane) * WIDE; at < columns)
 #define EACH_WORD _Pragma("unroll") for (int i = 0; i < WIDE; i++)
 
-extern "C" __global__ void layer_norm(const T* x, ll x_model, const T* residual, ll residual_model, const float* bias, const float* gain, const float* shift, ll parameters_model, T* out, ll out_model, T* normal, ll normal_model, float* inverse, ll inverse_model, int rows, int columns, float epsilon) {
+extern "C" __global__ void __launch_bounds__(256, NARROW ? 5 : 4) layer_norm(const T* x, ll x_model, const T* residual, ll residual_model, const float* bias, const float* gain, const float* shift, ll parameters_model, T* out, ll out_model, T* normal, ll normal_model, float* inverse, ll inverse_model, int rows, int columns, float epsilon) {
   int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
   if (row >= rows) return;
   ll start = (ll)row * columns, model = blockIdx.y;
@@ -42,27 +42,57 @@ extern "C" __global__ void layer_norm(const T* x, ll x_model, const T* residual,
   if (lane == 0) inverse[model * inverse_model + row] = scale;
 }
 
-extern "C" __global__ void layer_norm_backward(const T* d, ll d_model, const T* normal, ll normal_model, const float* inverse, ll inverse_model, const float* gain, ll parameters_model, T* dx, ll dx_model, int rows, int columns) {
-  int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
-  if (row >= rows) return;
-  ll start = (ll)row * columns, model = blockIdx.y;
-  float value[CHUNKS][WIDE], other[CHUNKS][WIDE], sum = 0, product = 0;
-  EACH_CHUNK {
-    load<WIDE>(d + model * d_model + start + at, value[c]);
-    load<WIDE>(normal + model * normal_model + start + at, other[c]);
-    float gains[WIDE];
-    load_parameters<WIDE>(gain + model * parameters_model + at, gains);
-    EACH_WORD {
-      value[c][i] *= gains[i];
-      sum += value[c][i];
-      product += value[c][i] * other[c][i];
+// The gradient of the input, and in the same pass the sums by column of d * normal, of d and of dx: gradients of gain and shift, and
+// of a bias before the norm. A warp takes every so many-th row; the sums of a block lie at its place among `splits` in each of three arrays.
+extern "C" __global__ void __launch_bounds__(128, 2) layer_norm_backward_sums(const T* d, ll d_model, const T* normal, ll normal_model, const float* inverse, ll inverse_model, const float* gain, ll parameters_model, T* dx, ll dx_model, float* sums, ll sums_array, ll sums_model, int rows, int columns) {
+  __shared__ float shared[4][32 * WIDE];
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, step = gridDim.x * 4;
+  ll model = blockIdx.y;
+  d += model * d_model; normal += model * normal_model; dx += model * dx_model; gain += model * parameters_model;
+  float total[3][CHUNKS][WIDE] = {};
+  // The next row is on its way while this one is computed.
+  Vector<WIDE> next[2][CHUNKS];
+  auto fetch_row = [&](int row) {
+    ll start = (ll)min(row, rows - 1) * columns;
+    EACH_CHUNK { next[0][c] = *(const Vector<WIDE>*)(d + start + at); next[1][c] = *(const Vector<WIDE>*)(normal + start + at); }
+  };
+  fetch_row(blockIdx.x * 4 + warp);
+  for (int row = blockIdx.x * 4 + warp; row < rows; row += step) {
+    ll start = (ll)row * columns;
+    float value[CHUNKS][WIDE], other[CHUNKS][WIDE], sum = 0, product = 0;
+    EACH_CHUNK EACH_WORD { value[c][i] = widen(next[0][c].word[i]); other[c][i] = widen(next[1][c].word[i]); }
+    fetch_row(row + step);
+    EACH_CHUNK {
+      float gains[WIDE];
+      load_parameters<WIDE>(gain + at, gains);
+      EACH_WORD {
+        total[0][c][i] += value[c][i] * other[c][i];
+        total[1][c][i] += value[c][i];
+        value[c][i] *= gains[i];
+        sum += value[c][i];
+        product += value[c][i] * other[c][i];
+      }
+    }
+    float mean = warp_sum(sum) / columns, slope = warp_sum(product) / columns, scale = inverse[model * inverse_model + row];
+    EACH_CHUNK {
+      float result[WIDE];
+      EACH_WORD { result[i] = scale * (value[c][i] - mean - other[c][i] * slope); total[2][c][i] += result[i]; }
+      store<WIDE>(dx + start + at, result);
     }
   }
-  float mean = warp_sum(sum) / columns, slope = warp_sum(product) / columns, scale = inverse[model * inverse_model + row];
-  EACH_CHUNK {
-    float result[WIDE];
-    EACH_WORD result[i] = scale * (value[c][i] - mean - other[c][i] * slope);
-    store<WIDE>(dx + model * dx_model + start + at, result);
+  sums += model * sums_model + blockIdx.x * columns;
+#pragma unroll
+  for (int array = 0; array < 3; array++) {
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      __syncthreads();
+      EACH_WORD shared[warp][i * 32 + lane] = total[array][c][i];
+      __syncthreads();
+      for (int k = threadIdx.x; k < 32 * WIDE; k += 128) {
+        int at = (c * 32 + k % 32) * WIDE + k / 32;
+        if (at < columns) sums[array * sums_array + at] = shared[0][k] + shared[1][k] + shared[2][k] + shared[3][k];
+      }
+    }
   }
 }
 

@@ -4,16 +4,20 @@
     reason = "each function here is a launch under the conditions of `Kernels::launch`"
 )]
 
-use super::Cuda;
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+
 use super::gemm::Grid;
 use super::kernels::{Arg, blocks};
 use super::pass::{CudaPass, Spot};
+use super::{Cuda, during};
 use crate::device::Result;
 use crate::program::op::{DistanceBias, NormShape};
 use crate::program::{Function, Geometry, MemorySpace, Op, Pooling, View};
 
-/// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`, for f32.
-const LAYER_NORM_COLUMNS: usize = 32 * 4 * 8;
+/// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`.
+const LAYER_NORM_COLUMNS: usize = 1024;
 
 /// A pass under way.
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl PassLaunch<'_> {
     }
 
     /// A parameter in f32, or zero for none.
-    fn parameter(&self, offset: Option<usize>) -> Arg {
+    pub(super) fn parameter(&self, offset: Option<usize>) -> Arg {
         Arg::At(offset.map_or(0, |offset| self.parameters + (offset * 4) as u64))
     }
 
@@ -68,8 +72,23 @@ impl PassLaunch<'_> {
         block: [usize; 2],
         args: &[Arg],
     ) -> Result<()> {
+        self.launch_sharing(name, blocks, block, 0, args)
+    }
+
+    /// The same for a kernel whose blocks have so many bytes of shared memory.
+    ///
+    /// # Safety
+    /// As for [`super::kernels::Kernels::launch`].
+    pub(super) unsafe fn launch_sharing(
+        &self,
+        name: &'static str,
+        blocks: usize,
+        block: [usize; 2],
+        shared_bytes: usize,
+        args: &[Arg],
+    ) -> Result<()> {
         let stream = &self.device.streams[self.group % 2];
-        self.device.kernels.launch(stream, name, [blocks, self.pass.agents], block, 0, args)
+        self.device.kernels.launch(stream, name, [blocks, self.pass.agents], block, shared_bytes, args)
     }
 
     /// Words a thread can take at once: 16 bytes where every view starts and steps at a multiple, else one.
@@ -89,29 +108,86 @@ impl PassLaunch<'_> {
     pub(super) unsafe fn all(&self, ops: &[Op], grids: &[Option<Grid>]) -> Result<()> {
         let mut at = 0;
         while at < ops.len() {
-            match (&ops[at], ops.get(at + 1)) {
-                // A function's derivative and the sums of its result by column go through memory once.
-                (
-                    &Op::ActivateBackward { saved, d, words, function },
-                    Some(&Op::BiasGradient { d: summed, bias, rows, columns }),
-                ) if d == summed && words == rows * columns => {
-                    self.bias_gradient(d, Some((saved, function)), bias, rows, columns)?;
-                    at += 2;
-                    continue;
+            let mut done = self.several(&ops[at..])?;
+            if done == 0 {
+                match &ops[at] {
+                    Op::Gemm(gemm) => self.gemm(gemm, grids[at].as_ref())?,
+                    op => self.one(op)?,
                 }
-                (Op::Gemm(gemm), _) => self.gemm(gemm, grids[at].as_ref())?,
-                (op, _) => self.one(op)?,
+                done = 1;
             }
-            at += 1;
+            at += done;
         }
         Ok(())
+    }
+
+    /// Clears what the operations of a way back will add to, on a stream of its own: the way there needs little of the memory's
+    /// bandwidth. Returns that stream, for the way back to wait for, where there is anything to clear.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    pub(super) unsafe fn clear_beside(&self, ops: &[Op]) -> Result<Option<&Arc<CudaStream>>> {
+        let Cuda { streams, kernels, .. } = self.device;
+        let (stream, beside) = (&streams[self.group % 2], &streams[2 + self.group % 2]);
+        let mut used = None;
+        for op in ops {
+            let &Op::ClearGradient { offset, words } = op else { continue };
+            if used.is_none() {
+                during("forking a stream", beside.join(stream))?;
+            }
+            used = Some(beside);
+            let args = [self.gradient(Some(offset)), Arg::Long(self.stride), Arg::Long(words)];
+            kernels.launch(beside, "clear", [blocks(words, 1024), self.pass.agents], [256, 1], 0, &args)?;
+        }
+        Ok(used)
+    }
+
+    /// Does operations that go through memory once when they are done together, where `ops` begin with such; returns how many.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn several(&self, ops: &[Op]) -> Result<usize> {
+        match *ops {
+            // A function's derivative and the sums of its result by column.
+            [
+                ref back @ Op::ActivateBackward { d, rows, columns, .. },
+                Op::BiasGradient { d: summed, bias, rows: summed_rows, .. },
+                ..,
+            ] if d == summed && rows == summed_rows => {
+                self.bias_gradient(d, Some(back), bias, rows, columns)?;
+                Ok(2)
+            }
+            [
+                Op::NormGradient { d, gain, shift, .. },
+                ref back @ Op::NormBackward { d: same, dx, shape, .. },
+                ref rest @ ..,
+            ] if d == same => {
+                let bias = match rest.first() {
+                    Some(&Op::BiasGradient { d, bias, columns, .. })
+                        if d == dx && columns == shape.columns =>
+                    {
+                        Some(bias)
+                    }
+                    _ => None,
+                };
+                let gradients = [Some(gain), Some(shift), bias];
+                let gradients: Vec<usize> = gradients.into_iter().flatten().collect();
+                let is_done = self.norm_backward_sums(back, &gradients)?;
+                Ok(if is_done { gradients.len() } else { 0 })
+            }
+            [Op::Activate { .. }, Op::Gemm(_), ..] => self.attention(ops),
+            [Op::Gemm(_), Op::Gemm(_), Op::AttentionSoftmaxBackward { .. }, ..] => {
+                self.attention_backward(ops)
+            }
+            _ => Ok(0),
+        }
     }
 
     /// # Safety
     /// As for [`PassLaunch::all`].
     unsafe fn one(&self, op: &Op) -> Result<()> {
         match *op {
-            Op::Gemm(_) => Ok(()),
+            Op::Gemm(_) | Op::ClearGradient { .. } => Ok(()),
             Op::BiasGradient { d, bias, rows, columns } => self.bias_gradient(d, None, bias, rows, columns),
             Op::NormGradient { d, normal, gain, shift, shape } => {
                 self.norm_gradient(d, normal, gain, shift, shape)
@@ -119,7 +195,6 @@ impl PassLaunch<'_> {
             Op::Activate { .. }
             | Op::ActivateBackward { .. }
             | Op::Add { .. }
-            | Op::ClearGradient { .. }
             | Op::Dropout { .. }
             | Op::CrossEntropy { .. } => self.pointwise(op),
             Op::Patches { .. } | Op::PatchesBackward { .. } | Op::Pool { .. } | Op::PoolBackward { .. } => {
@@ -178,17 +253,15 @@ impl PassLaunch<'_> {
                 let rest = [&[self.parameter(bias), step][..], &sizes].concat();
                 self.by_lane(names, words, columns, &[x, out], &rest)
             }
-            Op::ActivateBackward { saved, d, words, function } => {
+            Op::ActivateBackward { saved, d, bias, rows, columns, function } => {
                 let names = ["activate_backward_single", "activate_backward_wide"];
-                let rest = [Arg::Long(words), Arg::Int(number(function))];
-                self.by_lane(names, words, words, &[saved, d], &rest)
+                let words = rows * columns;
+                let sizes = [Arg::Int(columns), Arg::Long(words), Arg::Int(number(function))];
+                let rest = [&[self.parameter(bias), step][..], &sizes].concat();
+                self.by_lane(names, words, columns, &[saved, d], &rest)
             }
             Op::Add { x, y, words } => {
                 self.by_lane(["add_single", "add_wide"], words, words, &[x, y], &[Arg::Long(words)])
-            }
-            Op::ClearGradient { offset, words } => {
-                let args = [self.gradient(Some(offset)), step, Arg::Long(words)];
-                self.launch("clear", blocks(words, 1024), [256, 1], &args)
             }
             Op::Dropout { x, out, words, rate, layer } => {
                 let first_model = self.group * self.pass.agents;
@@ -272,8 +345,13 @@ impl PassLaunch<'_> {
                 ]
                 .concat();
                 let views: Vec<View> = residual.into_iter().chain([x, out, normal]).collect();
-                let epsilon = [Arg::Float(shape.epsilon)];
-                self.norm_of_shape(["layer_norm", "group_norm"], args, shape, &views, &epsilon)
+                let NormShape { rows, area, columns, groups, epsilon } = shape;
+                let (name, count, sizes) = match self.is_row(shape, &views) {
+                    true => ("layer_norm", blocks(rows, 8), &[rows, columns][..]),
+                    false => ("group_norm", rows * groups, &[area, columns, groups][..]),
+                };
+                let sizes: Vec<Arg> = sizes.iter().map(|&size| Arg::Int(size)).collect();
+                self.launch(name, count, [256, 1], &[&args[..], &sizes, &[Arg::Float(epsilon)]].concat())
             }
             Op::NormBackward { d, normal, inverse, gain, dx, shape } => {
                 let args = [
@@ -282,37 +360,19 @@ impl PassLaunch<'_> {
                     &self.spot(inverse),
                     &[self.parameter(Some(gain)), step],
                     &self.spot(dx),
+                    &[shape.area, shape.columns, shape.groups].map(Arg::Int),
                 ]
                 .concat();
-                let names = ["layer_norm_backward", "group_norm_backward"];
-                self.norm_of_shape(names, args, shape, &[d, normal, dx], &[])
+                self.launch("group_norm_backward", shape.rows * shape.groups, [256, 1], &args)
             }
             _ => unreachable!("{op:?} is no norm"),
         }
     }
 
-    /// Launches the kernel for rows where a warp holds one, else that for sets of any shape.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
-    unsafe fn norm_of_shape(
-        &self,
-        [rows, sets]: [&'static str; 2],
-        mut args: Vec<Arg>,
-        NormShape { rows: count, area, columns, groups, .. }: NormShape,
-        views: &[View],
-        tail: &[Arg],
-    ) -> Result<()> {
-        let is_row =
-            area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1;
-        if is_row {
-            args.extend([count, columns].map(Arg::Int));
-            args.extend_from_slice(tail);
-            return self.launch(rows, blocks(count, 8), [256, 1], &args);
-        }
-        args.extend([area, columns, groups].map(Arg::Int));
-        args.extend_from_slice(tail);
-        self.launch(sets, count * groups, [256, 1], &args)
+    /// Whether a norm runs over rows that a warp holds.
+    pub(super) fn is_row(&self, shape: NormShape, views: &[View]) -> bool {
+        let NormShape { area, columns, groups, .. } = shape;
+        area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1
     }
 
     /// # Safety
@@ -346,12 +406,16 @@ impl PassLaunch<'_> {
             Op::AttentionSoftmax { scores, heads, sequence, distance_bias } => {
                 let table = self.parameter(distance_bias.map(|bias| bias.table));
                 let rest = [Arg::At(lengths.pointer), table, step];
-                let names = ["attention_softmax_single", "attention_softmax_wide"];
+                let names = ["attention_softmax_single", "attention_softmax_wide", "attention_softmax_short"];
                 self.softmax(names, &[scores], &rest, distance_bias, [heads, sequence])
             }
             Op::AttentionSoftmaxBackward { p, d, heads, sequence, distance_bias } => {
                 let table = self.gradient(distance_bias.map(|bias| bias.table));
-                let names = ["attention_softmax_backward_single", "attention_softmax_backward_wide"];
+                let names = [
+                    "attention_softmax_backward_single",
+                    "attention_softmax_backward_wide",
+                    "attention_softmax_backward_short",
+                ];
                 self.softmax(names, &[p, d], &[table, step], distance_bias, [heads, sequence])
             }
             Op::FirstRows { x, out, sequence, columns } => {
@@ -372,7 +436,7 @@ impl PassLaunch<'_> {
     /// As for [`PassLaunch::all`].
     unsafe fn softmax(
         &self,
-        [single, wide]: [&'static str; 2],
+        [single, wide, short]: [&'static str; 3],
         views: &[View],
         rest: &[Arg],
         bias: Option<DistanceBias>,
@@ -384,7 +448,11 @@ impl PassLaunch<'_> {
         // As many lanes as a row has groups of `words`, up to a warp.
         let lanes = sequence.div_ceil(words).next_power_of_two().min(32);
         let sizes = [buckets, furthest, rows, heads, sequence, lanes].map(Arg::Int);
-        let name = if words > 1 { wide } else { single };
+        let name = match words {
+            1 => single,
+            _ if sequence <= lanes * words => short,
+            _ => wide,
+        };
         self.by_word(name, [rows * lanes, 1], views, &[rest, &sizes].concat())
     }
 }

@@ -4,7 +4,7 @@ use super::gemm::Grid;
 use super::kernels::Arg;
 use super::ops::PassLaunch;
 use super::sums::partial_words;
-use super::{Cuda, DeviceBuffer, Reals};
+use super::{Cuda, DeviceBuffer, Reals, attention, during};
 use crate::device::{BatchSchedule, DeviceDataset, Packed, Result};
 use crate::program::arena::Arena;
 use crate::program::{BufferPrecision, Input, MemorySpace, ModelProgram, Op, View};
@@ -181,7 +181,12 @@ impl CudaPass {
         // SAFETY: the arena, the layout and `packed` fix the size of every buffer the program names; labels and tokens were
         // checked against classes and vocabulary when the data was loaded.
         unsafe {
+            let way_back = if gradient.is_some() { &self.program.backward[..] } else { &[] };
+            let clearing = running.clear_beside(way_back)?;
             running.all(&self.program.forward, &self.grids)?;
+            if let Some(clearing) = clearing {
+                during("joining a stream", device.streams[group % 2].join(clearing))?;
+            }
             if gradient.is_some() {
                 running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
             }
@@ -196,5 +201,6 @@ fn ops(program: &ModelProgram) -> impl Iterator<Item = &Op> {
 
 fn most_partial_words(device: &Cuda, program: &ModelProgram, agents: usize) -> usize {
     let wide = device.words_at_once();
-    ops(program).map(|op| partial_words(op, agents, wide)).max().unwrap_or(0)
+    let of_heads = if device.activation_bytes() == 2 { attention::partial_words(program, agents) } else { 0 };
+    ops(program).map(|op| partial_words(op, agents, wide)).max().unwrap_or(0).max(of_heads)
 }

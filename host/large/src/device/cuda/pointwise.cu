@@ -44,7 +44,7 @@ __device__ __forceinline__ float slope(float saved, int function) {
 }
 
 template <int N>
-__device__ __forceinline__ void activate_any(T* x, ll x_model, T* out, ll out_model, const float* bias, ll bias_model, int columns, ll words, int function) {
+__device__ __forceinline__ void activate_any(const T* x, ll x_model, T* out, ll out_model, const float* bias, ll bias_model, int columns, ll words, int function) {
   ll at = ((ll)blockIdx.x * blockDim.x + threadIdx.x) * N;
   if (at >= words) return;
   x += blockIdx.y * x_model + at;
@@ -56,28 +56,30 @@ __device__ __forceinline__ void activate_any(T* x, ll x_model, T* out, ll out_mo
     load_parameters<N>(bias + blockIdx.y * bias_model + (u32)at % (u32)columns, added);
 #pragma unroll
     for (int i = 0; i < N; i++) value[i] += added[i];
-    if (x != out) store<N>(x, value);
   }
 #pragma unroll
   for (int i = 0; i < N; i++) value[i] = apply(value[i], function);
   store<N>(out, value);
 }
-BOTH(activate, (T* x, ll x_model, T* out, ll out_model, const float* bias, ll bias_model, int columns, ll words, int function),
+BOTH(activate, (const T* x, ll x_model, T* out, ll out_model, const float* bias, ll bias_model, int columns, ll words, int function),
      (x, x_model, out, out_model, bias, bias_model, columns, words, function))
 
 template <int N>
-__device__ __forceinline__ void activate_backward_any(const T* saved, ll saved_model, T* d, ll d_model, ll words, int function) {
+__device__ __forceinline__ void activate_backward_any(const T* saved, ll saved_model, T* d, ll d_model, const float* bias, ll bias_model, int columns, ll words, int function) {
   ll at = ((ll)blockIdx.x * blockDim.x + threadIdx.x) * N;
   if (at >= words) return;
   d += blockIdx.y * d_model + at;
   float value[N], before[N];
   load<N>(d, value);
   load<N>(saved + blockIdx.y * saved_model + at, before);
+  float added[N] = {};
+  if (bias) load_parameters<N>(bias + blockIdx.y * bias_model + (u32)at % (u32)columns, added);
 #pragma unroll
-  for (int i = 0; i < N; i++) value[i] *= slope(before[i], function);
+  for (int i = 0; i < N; i++) value[i] *= slope(before[i] + added[i], function);
   store<N>(d, value);
 }
-BOTH(activate_backward, (const T* saved, ll saved_model, T* d, ll d_model, ll words, int function), (saved, saved_model, d, d_model, words, function))
+BOTH(activate_backward, (const T* saved, ll saved_model, T* d, ll d_model, const float* bias, ll bias_model, int columns, ll words, int function),
+     (saved, saved_model, d, d_model, bias, bias_model, columns, words, function))
 
 template <int N> __device__ __forceinline__ void add_any(T* x, ll x_model, const T* y, ll y_model, ll words) {
   ll at = ((ll)blockIdx.x * blockDim.x + threadIdx.x) * N;
@@ -96,7 +98,7 @@ BOTH(add, (T* x, ll x_model, const T* y, ll y_model, ll words), (x, x_model, y, 
 // Block (32, 16); a thread takes N neighbouring columns of every 16th row. Many rows are split between `splits` blocks, whose
 // sums lie one after the other in `g`.
 template <int N>
-__device__ __forceinline__ void bias_gradient_any(T* d, ll d_model, const T* saved, ll saved_model, int function, float* g, ll g_model, int rows, int columns, int splits) {
+__device__ __forceinline__ void bias_gradient_any(T* d, ll d_model, const T* saved, ll saved_model, const float* bias, ll bias_model, int function, float* g, ll g_model, int rows, int columns, int splits) {
   __shared__ float partial[16][32 * N + 1];
   int split = blockIdx.x % splits, first = blockIdx.x / splits * 32 * N, column = first + threadIdx.x * N;
   d += blockIdx.y * d_model;
@@ -105,6 +107,9 @@ __device__ __forceinline__ void bias_gradient_any(T* d, ll d_model, const T* sav
 #pragma unroll
   for (int i = 0; i < N; i++) sum[i] = 0;
   if (column < columns) {
+    float added[N] = {};
+    if (bias) load_parameters<N>(bias + blockIdx.y * bias_model + column, added);
+#pragma unroll 2
     for (int row = split * 16 + threadIdx.y; row < rows; row += 16 * splits) {
       ll at = (ll)row * columns + column;
       float value[N];
@@ -113,7 +118,7 @@ __device__ __forceinline__ void bias_gradient_any(T* d, ll d_model, const T* sav
         float before[N];
         load<N>(saved + at, before);
 #pragma unroll
-        for (int i = 0; i < N; i++) value[i] *= slope(before[i], function);
+        for (int i = 0; i < N; i++) value[i] *= slope(before[i] + added[i], function);
         store<N>(d + at, value);
       }
 #pragma unroll
@@ -130,18 +135,19 @@ __device__ __forceinline__ void bias_gradient_any(T* d, ll d_model, const T* sav
     g[blockIdx.y * g_model + split * columns + first + k] = total;
   }
 }
-BOTH(bias_gradient, (T* d, ll d_model, const T* saved, ll saved_model, int function, float* g, ll g_model, int rows, int columns, int splits),
-     (d, d_model, saved, saved_model, function, g, g_model, rows, columns, splits))
+BOTH(bias_gradient, (T* d, ll d_model, const T* saved, ll saved_model, const float* bias, ll bias_model, int function, float* g, ll g_model, int rows, int columns, int splits),
+     (d, d_model, saved, saved_model, bias, bias_model, function, g, g_model, rows, columns, splits))
 
-// Adds up splits: blocks of the first half of the grid into `first`, of a second half into `second`, whose sums lie behind.
-extern "C" __global__ void sum_splits(const float* partial, float* first, float* second, ll g_model, int columns, int splits, int models) {
-  int blocks = (columns + blockDim.x - 1) / blockDim.x, is_second = blockIdx.x >= blocks;
-  int at = (blockIdx.x - is_second * blocks) * blockDim.x + threadIdx.x;
+// Adds up splits of up to three sums, which lie one behind the other.
+extern "C" __global__ void sum_splits(const float* partial, float* first, float* second, float* third, ll g_model, int columns, int splits, int models) {
+  int blocks = (columns + blockDim.x - 1) / blockDim.x, sum = blockIdx.x / blocks;
+  int at = blockIdx.x % blocks * blockDim.x + threadIdx.x;
   if (at >= columns) return;
-  partial += (ll)is_second * models * splits * columns + (ll)blockIdx.y * splits * columns + at;
+  partial += ((ll)sum * models + blockIdx.y) * splits * columns + at;
   float total = 0;
+#pragma unroll 8
   for (int split = 0; split < splits; split++) total += partial[(ll)split * columns];
-  (is_second ? second : first)[blockIdx.y * g_model + at] = total;
+  (sum == 0 ? first : sum == 1 ? second : third)[blockIdx.y * g_model + at] = total;
 }
 
 extern "C" __global__ void clear(float* g, ll g_model, ll words) {

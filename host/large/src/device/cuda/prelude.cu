@@ -44,15 +44,15 @@ template <int N> __device__ __forceinline__ void store(T* to, const float (&from
   *(Vector<N>*)to = words;
 }
 
-// N consecutive parameters, 16 bytes at a time: tensors begin at multiples of 32 bytes.
+// N consecutive parameters, 16 bytes at a time: tensors begin at multiples of 32 bytes. No kernel writes what it reads so.
 template <int N> __device__ __forceinline__ void load_parameters(const float* from, float (&to)[N]) {
   if constexpr (N % 4) {
 #pragma unroll
-    for (int i = 0; i < N; i++) to[i] = from[i];
+    for (int i = 0; i < N; i++) to[i] = __ldg(from + i);
   } else {
 #pragma unroll
     for (int i = 0; i < N; i += 4) {
-      float4 four = *(const float4*)(from + i);
+      float4 four = __ldg((const float4*)(from + i));
       to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
     }
   }

@@ -8,13 +8,17 @@ use super::kernels::{Arg, blocks};
 use super::ops::{PassLaunch, number};
 use crate::device::Result;
 use crate::program::op::NormShape;
-use crate::program::{Function, Op, View};
+use crate::program::{Op, View};
 
 /// Blocks that keep a GPU busy: rows of a sum by column are split until there are as many.
 const BUSY_BLOCKS: usize = 400;
 /// Fewer rows than this are not worth adding splits up for, in all and for one block.
 const FEW_ROWS: usize = 256;
 const ROWS_PER_SPLIT: usize = 64;
+/// Blocks of a layer norm's way back that an H200 holds at once: it has 132 multiprocessors with registers for two each.
+const NORM_BLOCKS: usize = 256;
+/// Rows that a block of a layer norm's way back takes at least, four to a warp.
+const ROWS_PER_BLOCK: usize = 16;
 /// Blocks that share the rows of one sum, at most.
 const MOST_SPLITS: usize = 64;
 
@@ -27,6 +31,11 @@ fn splits(across: usize, rows: usize, agents: usize) -> usize {
     wanted.clamp(1, (rows / ROWS_PER_SPLIT).min(MOST_SPLITS))
 }
 
+/// Blocks of four warps that share the rows of a layer norm's way back.
+fn norm_splits(rows: usize, agents: usize) -> usize {
+    NORM_BLOCKS.div_ceil(agents).clamp(1, rows.div_ceil(ROWS_PER_BLOCK)).min(MOST_SPLITS)
+}
+
 /// Words in which splits of the sums of `op` wait to be added up; `wide` is the most words a thread takes at once, which makes
 /// for the fewest blocks across and so for the most splits.
 pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
@@ -35,41 +44,79 @@ pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
         Op::NormGradient { shape, .. } => (2, shape.rows * shape.area, shape.columns),
         _ => return 0,
     };
-    match splits(blocks(columns, 32 * wide), rows, agents) {
+    let plain = match splits(blocks(columns, 32 * wide), rows, agents) {
         1 => 0,
         splits => sums * agents * splits * columns,
+    };
+    match op {
+        Op::NormGradient { .. } => plain.max(3 * agents * norm_splits(rows, agents) * columns),
+        _ => plain,
     }
 }
 
 impl PassLaunch<'_> {
-    /// Sums of `d` by column, times a function's derivative first where there is one.
+    /// Sums of `d` by column, after an [`Op::ActivateBackward`] where there is one.
     ///
     /// # Safety
     /// As for [`PassLaunch::all`].
     pub(super) unsafe fn bias_gradient(
         &self,
         d: View,
-        function: Option<(View, Function)>,
+        function: Option<&Op>,
         bias: usize,
         rows: usize,
         columns: usize,
     ) -> Result<()> {
-        let views: Vec<View> = function.iter().map(|&(saved, _)| saved).chain([d]).collect();
+        let (saved, added, function) = match function {
+            Some(&Op::ActivateBackward { saved, bias, function, .. }) => {
+                (Some(saved), bias, number(function))
+            }
+            _ => (None, None, 0),
+        };
+        let views: Vec<View> = saved.into_iter().chain([d]).collect();
         let lane = self.lane(columns, &views);
         let name = if lane > 1 { "bias_gradient_wide" } else { "bias_gradient_single" };
         let across = blocks(columns, 32 * lane);
         let splits = splits(across, rows, self.pass.agents);
-        let saved = function.map_or([Arg::At(0), Arg::Long(0)], |(saved, _)| self.spot(saved));
-        let function = function.map_or(0, |(_, function)| number(function));
+        let saved = saved.map_or([Arg::At(0), Arg::Long(0)], |saved| self.spot(saved));
+        let added = [self.parameter(added), Arg::Long(self.stride), Arg::Int(function)];
         let out = if splits > 1 {
             [Arg::At(self.pass.partial.pointer), Arg::Long(splits * columns)]
         } else {
             [self.gradient(Some(bias)), Arg::Long(self.stride)]
         };
         let rest = [rows, columns, splits].map(Arg::Int);
-        let args = [&self.spot(d)[..], &saved, &[Arg::Int(function)], &out, &rest].concat();
+        let args = [&self.spot(d)[..], &saved, &added, &out, &rest].concat();
         self.launch(name, across * splits, [32, 16], &args)?;
-        self.sum_splits([bias, bias], 1, columns, splits)
+        self.sum_splits(&[bias], columns, splits)
+    }
+
+    /// The gradient of a layer norm's input with the sums by column that `gradients` are: of `d · normal`, of `d`, and where there
+    /// is a third of the input's gradient itself. Returns whether the norm has a shape for that.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    pub(super) unsafe fn norm_backward_sums(&self, op: &Op, gradients: &[usize]) -> Result<bool> {
+        let Op::NormBackward { d, normal, inverse, gain, dx, shape } = *op else { return Ok(false) };
+        if !self.is_row(shape, &[d, normal, dx]) {
+            return Ok(false);
+        }
+        let (rows, columns, agents) = (shape.rows, shape.columns, self.pass.agents);
+        let splits = norm_splits(rows, agents);
+        let sums = [Arg::At(self.pass.partial.pointer), Arg::Long(agents * splits * columns)];
+        let args = [
+            &self.spot(d)[..],
+            &self.spot(normal),
+            &self.spot(inverse),
+            &[self.parameter(Some(gain)), Arg::Long(self.stride)],
+            &self.spot(dx),
+            &sums,
+            &[Arg::Long(splits * columns), Arg::Int(rows), Arg::Int(columns)],
+        ]
+        .concat();
+        self.launch("layer_norm_backward_sums", splits, [128, 1], &args)?;
+        self.add_splits(gradients, columns, splits)?;
+        Ok(true)
     }
 
     /// Sums of `d · normal` and of `d` by column: gradients of gain and shift.
@@ -98,27 +145,26 @@ impl PassLaunch<'_> {
         let args =
             [&self.spot(d)[..], &self.spot(normal), &out, &[rows, columns, splits].map(Arg::Int)].concat();
         self.launch(name, across * splits, [32, 16], &args)?;
-        self.sum_splits([gain, shift], 2, columns, splits)
+        self.sum_splits(&[gain, shift], columns, splits)
     }
 
-    /// Adds the sums of all splits up, when there is more than one, for the first `sums` of two parameters.
+    /// Adds the sums of all splits up where there is more than one; a single one has written the gradients itself.
     ///
     /// # Safety
     /// As for [`PassLaunch::all`].
-    unsafe fn sum_splits(
-        &self,
-        offsets: [usize; 2],
-        sums: usize,
-        columns: usize,
-        splits: usize,
-    ) -> Result<()> {
-        if splits == 1 {
-            return Ok(());
-        }
-        let [first, second] = offsets.map(|offset| self.gradient(Some(offset)));
-        let partial = Arg::At(self.pass.partial.pointer);
+    pub(super) unsafe fn sum_splits(&self, offsets: &[usize], columns: usize, splits: usize) -> Result<()> {
+        if splits == 1 { Ok(()) } else { self.add_splits(offsets, columns, splits) }
+    }
+
+    /// Adds the sums of splits up to the gradients of up to three parameters.
+    ///
+    /// # Safety
+    /// As for [`PassLaunch::all`].
+    unsafe fn add_splits(&self, offsets: &[usize], columns: usize, splits: usize) -> Result<()> {
+        let to = [0, 1, 2].map(|sum| self.gradient(offsets.get(sum).copied()));
         let sizes = [columns, splits, self.pass.agents].map(Arg::Int);
-        let args = [&[partial, first, second, Arg::Long(self.stride)][..], &sizes].concat();
-        self.launch("sum_splits", blocks(columns, 128) * sums, [128, 1], &args)
+        let args =
+            [&[Arg::At(self.pass.partial.pointer)], &to[..], &[Arg::Long(self.stride)], &sizes].concat();
+        self.launch("sum_splits", blocks(columns, 128) * offsets.len(), [128, 1], &args)
     }
 }

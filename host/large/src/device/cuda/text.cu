@@ -33,10 +33,15 @@ __device__ __forceinline__ int bucket(int query, int key, int buckets, int furth
 
 // `lanes` lanes of a warp per row, N neighbouring scores per lane at a time: a short row takes part of a warp, so that no lane of
 // it idles, a long one up to 1024 scores.
-#define SPANS (1024 / 32)
-#define EACH_SPAN _Pragma("unroll") for (int c = 0; c < SPANS / N; c++) if (int key = (c * lanes + lane) * N; key < sequence)
+// A row that a lane takes at once has a form of its own, with registers for no more: more warps fit a multiprocessor.
+#define EACH_SPAN _Pragma("unroll") for (int c = 0; c < SPANS; c++) if (int key = (c * lanes + lane) * N; key < sequence)
 
-template <int N>
+#define ALL_SPANS(name, parameters, arguments)                                                 \
+  extern "C" __global__ void name##_single parameters { name##_any<1, 32> arguments; }         \
+  extern "C" __global__ void name##_wide parameters { name##_any<WIDE, 32 / WIDE> arguments; } \
+  extern "C" __global__ void name##_short parameters { name##_any<WIDE, 1> arguments; }
+
+template <int N, int SPANS>
 __device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model, const u32* lengths, const float* table, ll parameters_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes) {
   int row = (blockIdx.x * blockDim.x + threadIdx.x) / lanes, lane = threadIdx.x % lanes;
   if (row >= rows) return;
@@ -44,7 +49,7 @@ __device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model
   int query = row % sequence, head = row / sequence % heads, sample = row / sequence / heads;
   int length = lengths[(ll)blockIdx.y * (rows / sequence / heads) + sample];
   scores += blockIdx.y * scores_model + (ll)row * sequence;
-  float value[SPANS / N][N], largest = -1e30f, sum = 0;
+  float value[SPANS][N], largest = -1e30f, sum = 0;
   EACH_SPAN {
     load<N>(scores + key, value[c]);
 #pragma unroll
@@ -68,10 +73,10 @@ __device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model
     store<N>(scores + key, value[c]);
   }
 }
-BOTH(attention_softmax, (T* scores, ll scores_model, const u32* lengths, const float* table, ll parameters_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes),
+ALL_SPANS(attention_softmax, (T* scores, ll scores_model, const u32* lengths, const float* table, ll parameters_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes),
      (scores, scores_model, lengths, table, parameters_model, buckets, furthest, rows, heads, sequence, lanes))
 
-template <int N>
+template <int N, int SPANS>
 __device__ __forceinline__ void attention_softmax_backward_any(const T* p, ll p_model, T* d, ll d_model, float* table, ll g_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes) {
   int row = (blockIdx.x * blockDim.x + threadIdx.x) / lanes, lane = threadIdx.x % lanes;
   if (row >= rows) return;
@@ -79,7 +84,7 @@ __device__ __forceinline__ void attention_softmax_backward_any(const T* p, ll p_
   int query = row % sequence, head = row / sequence % heads;
   p += blockIdx.y * p_model + (ll)row * sequence;
   d += blockIdx.y * d_model + (ll)row * sequence;
-  float value[SPANS / N][N], weight[SPANS / N][N], sum = 0;
+  float value[SPANS][N], weight[SPANS][N], sum = 0;
   EACH_SPAN {
     load<N>(p + key, weight[c]);
     load<N>(d + key, value[c]);
@@ -96,7 +101,7 @@ __device__ __forceinline__ void attention_softmax_backward_any(const T* p, ll p_
     store<N>(d + key, value[c]);
   }
 }
-BOTH(attention_softmax_backward, (const T* p, ll p_model, T* d, ll d_model, float* table, ll g_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes),
+ALL_SPANS(attention_softmax_backward, (const T* p, ll p_model, T* d, ll d_model, float* table, ll g_model, int buckets, int furthest, int rows, int heads, int sequence, int lanes),
      (p, p_model, d, d_model, table, g_model, buckets, furthest, rows, heads, sequence, lanes))
 
 extern "C" __global__ void first_rows(const T* x, ll x_model, T* out, ll out_model, ll words, int sequence, int columns) {
