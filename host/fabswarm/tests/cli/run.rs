@@ -204,7 +204,7 @@ fn divergence_is_diagnosed_and_keeps_the_folder() {
             ["diverged: the distance to solution grew from 1.0e0 to ", " in 5 rounds"],
         ),
     ] {
-        let advice = "help: lower eta_x, eta_y and eta_z by the same factor";
+        let advice = "by default here: begin with the default";
         let ended = folder.ends(&format!("run --eta-y 60 {flags} --out {out}"), 3, advice);
         expected.iter().for_each(|part| assert_contains(&ended.stderr, part));
         assert!(!ended.stderr.contains("raise swarm.rounds"), "{ended}");

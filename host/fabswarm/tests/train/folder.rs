@@ -73,7 +73,7 @@ fn a_swarm_that_diverges_is_recorded_and_told() {
     let wild = "--method single-level-noisy --eta-y 1e30 --epochs 9 --out wild";
     let ended = small(&folder, wild);
     ended.check(3, "the loss is NaN");
-    assert_contains(&ended.stderr, "help: lower eta_x, eta_y and eta_z");
+    assert_contains(&ended.stderr, "and 0.03 by default here: begin with the default");
     let summary = folder.summary("wild");
     assert_eq!(summary["stopped_because"], "diverged");
     assert!(summary["test_loss"].is_null() && summary["consensus_error"].is_null(), "{summary}");

@@ -257,7 +257,7 @@ fn variants_of_fab_end_at_the_recorded_minimiser_of_the_penalty_function() {
         (MethodKind::CentralizedFab, 1e-6),
         (MethodKind::PushSumFab, 1e-6),
         (MethodKind::StaticFabKeptLinks, 1e-6),
-        (MethodKind::SimulatedFab, 1e-3),
+        (MethodKind::SimulatedFab, 0.01),
         (MethodKind::LedgerFab, 0.02),
         (MethodKind::LedgerFabMomentum, 0.02),
     ] {
