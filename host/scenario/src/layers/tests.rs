@@ -1,0 +1,102 @@
+use super::*;
+
+#[test]
+fn what_is_printed_reads_back_as_the_same_scenario() {
+    for kind in ProblemKind::WORDS {
+        let key = template::key("problem.kind").unwrap();
+        let resolved = resolve(None, &[Flag { key, value: Value::from(*kind) }]).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), resolved.to_toml()).unwrap();
+        let again = resolve(Some(file.path()), &[]).unwrap();
+        assert_eq!(again.scenario, resolved.scenario);
+        assert_eq!(again.to_toml(), resolved.to_toml());
+    }
+}
+
+#[test]
+fn a_command_prints_its_own_keys_and_reads_them_back() {
+    for command in ScenarioCommand::ALL {
+        let resolved = resolve_for(command, None, &[]).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), resolved.to_toml()).unwrap();
+        let again = resolve_for(command, Some(file.path()), &[]).unwrap();
+        assert_eq!(again.scenario, resolved.scenario);
+        assert_eq!(read(file.path(), &resolved.to_toml()).unwrap().len(), command.keys().count());
+        assert_eq!(resolved.values().count(), command.keys().count());
+    }
+}
+
+#[test]
+fn flags_lie_over_the_file_and_the_file_over_the_defaults() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "version = 1\n[swarm]\nagents = 20\nrounds = 7\n").unwrap();
+    let flag = Flag { key: template::key("swarm.agents").unwrap(), value: Value::from(30) };
+    let scenario = resolve(Some(file.path()), &[flag]).unwrap().scenario;
+    assert_eq!((scenario.swarm.agents, scenario.swarm.rounds, scenario.seed), (30, 7, 1));
+}
+
+#[test]
+fn a_flag_is_checked_like_a_key_of_a_file() {
+    let refused =
+        |path: &str, text: &str| Flag::parse(template::key(path).unwrap(), text).unwrap_err().to_string();
+    assert_eq!(
+        refused("seed", "1.5"),
+        "--seed: seed = 1.5 has the wrong type\nhelp: give a whole number instead of a number with a decimal point"
+    );
+    assert_eq!(
+        refused("algorithm.eta_x", "fast"),
+        "--eta-x: algorithm.eta_x = \"fast\" has the wrong type\nhelp: give a number instead of text"
+    );
+    assert!(refused("frames.sealed", "yes").ends_with("help: give true or false instead of text"));
+    assert!(refused("network.topology", "rign").ends_with("did you mean `ring`?"));
+    assert!(refused("swarm.agents", "0").contains("is out of range"));
+    let named = |name, value| Flag::named(ScenarioCommand::Run, name, value);
+    assert_eq!(
+        named("agnets", Value::from(3)).unwrap_err().to_string(),
+        "agnets: there is no such argument\nhelp: did you mean `agents`?"
+    );
+    assert_eq!(
+        named("lr", Value::from(3)).unwrap_err().to_string(),
+        "lr: there is no such argument\nhelp: did you mean `eta_x`, `eta_y` or `eta_z`?"
+    );
+    assert_eq!(named("lam", Value::from(3.0)).unwrap().key.path, "algorithm.lambda");
+    assert!(named("agents", Value::from(0)).unwrap_err().to_string().contains("is out of range"));
+    let flag = Flag::parse(template::key("algorithm.eta_x").unwrap(), "3").unwrap();
+    assert_eq!(flag.value.as_float(), Some(3.0));
+}
+
+#[test]
+fn training_over_a_lossy_air_uses_the_ledger_unless_told_otherwise() {
+    let resolved = |command, flags: &[(&str, &str)]| {
+        let flags: Vec<Flag> = flags
+            .iter()
+            .map(|(path, text)| Flag::parse(template::key(path).unwrap(), text).unwrap())
+            .collect();
+        let resolved = resolve_for(command, None, &flags).unwrap();
+        (resolved.scenario.algorithm.kind, resolved.notes.join("\n"))
+    };
+    let (loss, fab) = (("faults.iid_loss", "0.3"), ("algorithm.kind", "fab"));
+    let (kind, note) = resolved(ScenarioCommand::Train, &[loss]);
+    assert_eq!(kind, AlgorithmKind::Ledger);
+    assert!(note.contains("`--algorithm fab` overrides"), "{note}");
+    assert_eq!(resolved(ScenarioCommand::Train, &[]), (AlgorithmKind::Fab, String::new()));
+    for command in ScenarioCommand::ALL {
+        let (kind, note) = resolved(command, &[loss, fab]);
+        assert_eq!(kind, AlgorithmKind::Fab);
+        assert!(note.contains(LOST_WITH_FAB), "{note}");
+    }
+    let push_sum = [loss, ("training.method", "single-level-all"), ("training.rule", "push-sgd")];
+    assert_eq!(resolved(ScenarioCommand::Train, &push_sum), (AlgorithmKind::Fab, String::new()));
+}
+
+#[test]
+fn a_problem_brings_its_own_steps_unless_the_user_sets_them() {
+    let chosen = |extra: Option<Flag>| {
+        let kind = Flag { key: template::key("problem.kind").unwrap(), value: Value::from("hyper-cleaning") };
+        let flags: Vec<Flag> = std::iter::once(kind).chain(extra).collect();
+        resolve(None, &flags).unwrap().scenario.algorithm.eta_x
+    };
+    assert_ne!(chosen(None), Scenario::default().algorithm.eta_x);
+    let flag = Flag { key: template::key("algorithm.eta_x").unwrap(), value: Value::from(0.125) };
+    assert_eq!(chosen(Some(flag)), 0.125);
+}
