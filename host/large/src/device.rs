@@ -152,7 +152,7 @@ pub struct Gradient<'a, D: Device> {
     pub regulariser: Option<(&'a D::Reals, &'a D::Reals)>,
 }
 
-/// What a round mixes in one pass over memory.
+/// The vectors that a round mixes in one pass over memory.
 #[derive(Debug)]
 pub struct RoundMix<'a, D: Device> {
     pub v: &'a mut D::Reals,

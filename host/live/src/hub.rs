@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// What a page shows when it opens.
+/// The first view of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartMode {
     /// Shows the newest view.

@@ -68,7 +68,7 @@ const RULE_DEFAULTS: [(&[Choice], &str); 5] = [
 /// Endings of training data of the user's own.
 const OWN_DATA: [&str; 4] = ["csv", "npz", "parquet", "safetensors"];
 
-/// What plain FAB makes of lost frames.
+/// The effect of lost frames on plain FAB.
 pub const LOST_WITH_FAB: &str =
     "plain FAB loses what lost frames carried and may settle far from the solution";
 

@@ -19,7 +19,7 @@ pub(super) enum Limit {
     Share,
     /// A number from 0 up to but not 1.
     BelowOne,
-    /// The same, or -1 for a value that follows from others.
+    /// A number from 0 up to but not 1, or -1 for a value that follows from other keys.
     BelowOneOrChosen,
     /// Any finite number.
     Finite,

@@ -1,11 +1,11 @@
-//! What to write instead of a flag or an argument that does not exist.
+//! Suggests a flag or an argument in place of one that does not exist.
 
 use super::command::ScenarioCommand;
 
 /// Likeness from which a name is taken for a mistyped one.
 const LIKE: f64 = 0.8;
 
-/// What users of other tools look for, and the flags that this one has for it; the first that the command has are shown.
+/// Flags of other tools, and the flags of this one with the same purpose; the first that the command has are shown.
 const OTHER_WORDS: [(&[&str], &[&str]); 11] = [
     (&["learning-rate", "lr", "step", "step-size", "alpha", "eta"], &["eta-x", "eta-y", "eta-z"]),
     (&["rounds", "iterations", "steps", "max-rounds"], &["rounds"]),
@@ -20,12 +20,12 @@ const OTHER_WORDS: [(&[&str], &[&str]); 11] = [
     (&["silent"], &["quiet"]),
 ];
 
-/// What stands for a flag that a command does not have.
+/// A suggestion for a flag that a command does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlagSuggestion<'a> {
     /// One of these flags of the command.
     Flags(Vec<&'a str>),
-    /// The same flag of another command.
+    /// Another command has the flag.
     OtherCommand(ScenarioCommand),
     /// Nothing is like it.
     Unknown,
@@ -43,7 +43,7 @@ impl FlagSuggestion<'_> {
     }
 }
 
-/// What stands for `flag` in a command with these `flags`, which reads the scenario of `command` if any.
+/// Suggests a replacement of `flag` in a command with these `flags`, which reads the scenario of `command` if any.
 pub fn suggest_flag<'a>(
     command: Option<ScenarioCommand>,
     flags: &[&'a str],

@@ -7,7 +7,7 @@ use crate::device::{Device, Gradient, Result};
 /// Keys of what a device replays, besides whole rounds: the halves of a round, each for both parities.
 const DESCENTS: usize = 2;
 const PURSUITS: usize = 4;
-/// What is added to a key while the last round is closed, where rounds may be open.
+/// Added to the key of a graph that closes the last round first, where rounds may be open.
 const CLOSED: usize = 6;
 
 impl<D: Device> Fab<D> {

@@ -94,7 +94,7 @@ impl<D: Device> ExchangedVectors<D> {
         Ok(())
     }
 
-    /// What a round mixes in one pass, where it does.
+    /// The vectors that a round mixes in one pass, where it does.
     pub(super) fn round_mix<'a>(
         &'a mut self,
         strengths: &'a D::Reals,

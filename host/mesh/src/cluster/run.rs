@@ -266,7 +266,7 @@ impl ClusterRun {
         }
     }
 
-    /// What each host has done so far. The traffic of lost hosts is not known.
+    /// The work of each host so far. The traffic of lost hosts is not known.
     ///
     /// # Errors
     /// When a host does not answer.

@@ -1,4 +1,4 @@
-//! What each change of ours brings: our own claims.
+//! The changes to FAB, one at a time and together: our own claims.
 
 use super::{Verdict, find, judged, panels, rounds_or_why};
 use crate::small::{Axis, MethodOutcome};
@@ -22,10 +22,12 @@ pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
         is_lossless.then_some((10.0 * symmetric < published, measured))
     });
     let quickest = panels(series).into_iter().filter_map(|panel| {
-        let best = find(series, panel, BEST)?.to_one_percent(Axis::Rounds)?.mean;
+        let rounds_of = |one: &MethodOutcome| {
+            one.to_one_percent(Axis::Rounds).map_or(f64::INFINITY, |rounds| rounds.mean)
+        };
+        let best = rounds_of(find(series, panel, BEST)?);
         let others = series.iter().filter(|one| one.series.panel == panel && one.series.label != BEST);
-        let rounds = others.filter_map(|one| one.to_one_percent(Axis::Rounds)).map(|rounds| rounds.mean);
-        let least = rounds.fold(f64::INFINITY, f64::min);
+        let least = others.map(rounds_of).fold(f64::INFINITY, f64::min);
         Some((best < least, format!("{panel}: {best:.0}, the next {least:.0}")))
     });
     vec![

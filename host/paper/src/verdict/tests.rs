@@ -106,6 +106,27 @@ fn lost_frames_ask_who_reaches_one_percent() {
 }
 
 #[test]
+fn factors_ask_for_the_ledger_under_loss_a_lower_floor_and_fewer_rounds() {
+    let with = |lossy: f64, symmetric: f64, best: u32| {
+        let row = |panel, label: &str, loss, errors: &[(u32, f64)]| {
+            let mut one = series(panel, Fab, errors);
+            (one.series.label, one.series.work.setting.loss) = (label.into(), loss);
+            one
+        };
+        let all = [
+            row("none", "published FAB", 0.0, &[(0, 1.0), (500, 0.002)]),
+            row("none", "+ symmetric penalty", 0.0, &[(0, 1.0), (400, symmetric)]),
+            row("none", "all four, larger steps", 0.0, &[(0, 1.0), (best, 0.001)]),
+            row("lost", "published FAB", 0.3, &[(0, 1.0), (500, lossy)]),
+            row("lost", "all four, larger steps", 0.3, &[(0, 1.0), (best, 1.0 - lossy)]),
+        ];
+        findings("factors", &all)
+    };
+    assert_eq!(with(0.999, 1e-4, 100), vec![Seen; 3]);
+    assert_eq!(with(0.001, 1e-3, 600), vec![NotSeen; 3]);
+}
+
+#[test]
 fn rates_are_slopes_and_a_diverged_run_has_none() {
     let with = |fab: f64, push_pull: f64, has_diverged: bool| {
         let at = |method, rounds, least| {

@@ -83,7 +83,7 @@ pub struct Meter {
     shape: Shape,
     solution: Option<Vec<f64>>,
     keeps_x_non_negative: bool,
-    /// What the gradient norms of x, y and z are divided by.
+    /// The scales of the gradient norms of x, y and z.
     gradient_scales: Cell<[f64; 3]>,
 }
 

@@ -62,7 +62,7 @@ fn arriving(scenario: &Scenario) -> f64 {
 
 /// κ of agents that descend in every round and are heard by `audiences` others each.
 ///
-/// What an agent gives away waits until its listener hears it. Over links that carry a frame in every round agents keep half:
+/// A share waits until its listener hears it. Over links that carry a frame in every round agents keep half:
 /// trackers mix fastest. Over rare links they keep more, or most of the mass would wait. The square was fitted to rounds to 1 % on
 /// directed and undirected graphs of degree 2 and 3, without loss and with half of the frames lost.
 pub(super) fn self_weight(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) -> f64 {

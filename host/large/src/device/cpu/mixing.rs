@@ -95,7 +95,7 @@ pub(super) fn mix_round<S: Real>(
                     gradients.iter_mut().zip(v).for_each(|(d, &v)| *d += strengths[vector] * v);
                     tracked.iter_mut().zip(gradients).for_each(|(t, d)| *t += *d);
                 }
-                // What is descended along lies where decisions did until they are mixed.
+                // The direction of descent lies in the place of decisions until they are mixed.
                 let out = &mut decisions.vectors[agent][range.clone()];
                 out.copy_from_slice(tracked);
                 if let Some(m) = decisions.beside.get_mut(agent) {

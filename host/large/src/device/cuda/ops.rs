@@ -75,7 +75,7 @@ impl PassLaunch<'_> {
         self.launch_sharing(name, blocks, block, 0, args)
     }
 
-    /// The same for a kernel whose blocks have so many bytes of shared memory.
+    /// Launches a kernel with so many bytes of shared memory per block.
     ///
     /// # Safety
     /// As for [`super::kernels::Kernels::launch`].
