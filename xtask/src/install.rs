@@ -116,7 +116,7 @@ fn mirror_of(line: &str) -> Option<&str> {
         .find(|word| word.contains("://") && word.trim_end_matches('/').ends_with("/debian"))
 }
 
-/// Node, which the emulator of Picos and Foxglove's client run on.
+/// Node, which the emulator of Picos runs on.
 pub(crate) fn node() -> Result<()> {
     if NODE.is_there() { Ok(()) } else { NODE.install(&[]) }
 }

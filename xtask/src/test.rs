@@ -42,7 +42,7 @@ const STEPS: &[Step] = &[
     long("flashing", "flash boards that are not there through debug probes and by boot ROMs", flashing),
     long("formats", "read run folders with Python's mcap and pandas", formats::test),
     long("python", "build the Python package and test its wheel", python::test),
-    long("browser", "look at the live page in a real browser, and at a run in Foxglove's client", browser::test),
+    long("browser", "look at the live page in a real browser", browser::test),
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning", docs),
     long("package", "package every crate that is not a board", package),

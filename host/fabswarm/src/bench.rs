@@ -11,7 +11,6 @@ mod numpy;
 
 pub use numpy::NumPy;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -22,7 +21,7 @@ use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, PrecisionKin
 use fabswarm_sim::swarm::{ExactFab, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError, NoObserver};
-use fabswarm_view::{Audience, RecordedTrial};
+use fabswarm_view::RecordedTrial;
 
 /// Rounds of one period of the paper topology: both sides run whole ones.
 const PERIOD: u32 = 30;
@@ -137,8 +136,7 @@ pub fn measure_recorded(case: &BenchCase, rounds: u64) -> anyhow::Result<f64> {
         let what = format!("cannot make a temporary folder: {error}");
         Diagnostic::new(what, "set TMPDIR to a folder you may write to")
     })?;
-    let nobody: Arc<Vec<Arc<dyn Audience>>> = Arc::default();
-    let kept = RecordedTrial::start(&scenario, "", RunFolder::at(folder.path())?, nobody)?;
+    let kept = RecordedTrial::start(&scenario, "", RunFolder::at(folder.path())?, None)?;
     let kept = kept.run(swarm.as_mut(), &mut NoObserver, &AtomicBool::new(false))?;
     Ok(kept.outcome.summary.rounds_per_second)
 }

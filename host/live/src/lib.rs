@@ -4,14 +4,11 @@
 //! needs is inside this crate: it works without a network. A run never waits for a browser: [`Hub`] keeps the newest view and a
 //! thinned history, and a browser that is slow gets fewer of them.
 //!
-//! [`Server::start_foxglove`] gives the same messages to Foxglove.
-//!
 //! On a loopback address any process of this machine may connect. Any other address needs a token, which the printed URL holds.
 //! Pages of other origins get nothing in either case.
 
 mod access;
 mod assets;
-mod foxglove;
 mod history;
 mod hub;
 mod prometheus;

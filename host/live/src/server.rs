@@ -31,10 +31,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const BACK_OFF: Duration = Duration::from_millis(20);
 
 /// One of the connections at once.
-pub(crate) type Permit = Extension<Arc<OwnedSemaphorePermit>>;
+type Permit = Extension<Arc<OwnedSemaphorePermit>>;
 
 /// Why the server cannot be started.
-pub(crate) fn start_error(error: impl std::fmt::Display) -> Diagnostic {
+fn start_error(error: impl std::fmt::Display) -> Diagnostic {
     let remedy = "try again; the machine may be out of threads or random numbers";
     Diagnostic::new(format!("cannot start the server: {error}"), remedy)
 }
@@ -42,8 +42,8 @@ pub(crate) fn start_error(error: impl std::fmt::Display) -> Diagnostic {
 /// Serves the messages of one run, until the process ends.
 #[derive(Debug)]
 pub struct Server {
-    pub(crate) audience: Arc<dyn Audience>,
-    pub(crate) url: String,
+    audience: Arc<dyn Audience>,
+    url: String,
 }
 
 /// State of every request handler.
@@ -72,11 +72,11 @@ impl Server {
             .fallback(asset)
             .layer(middleware::from_fn_with_state(site.clone(), check_host))
             .with_state(site);
-        serve(listener, router, "live page").map_err(start_error)?;
+        serve(listener, router).map_err(start_error)?;
         Ok(Self { audience: hub, url })
     }
 
-    /// The address to open in a browser or in Foxglove.
+    /// The address to open in a browser.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -88,7 +88,7 @@ impl Server {
 }
 
 /// Listens at `address`. If its port is taken, and the address is loopback, at another one.
-pub(crate) fn listen(address: &str) -> Result<(TcpListener, Access), Diagnostic> {
+fn listen(address: &str) -> Result<(TcpListener, Access), Diagnostic> {
     let wrong = |reason: String| {
         let what = format!("`{address}` is not an address to serve at: {reason}");
         Diagnostic::new(what, "write HOST:PORT, as in 127.0.0.1:8420, or 0.0.0.0:8420 for the whole network")
@@ -110,14 +110,16 @@ pub(crate) fn listen(address: &str) -> Result<(TcpListener, Access), Diagnostic>
 }
 
 /// Serves on a new thread, until the process ends.
-pub(crate) fn serve(listener: TcpListener, router: Router, name: &str) -> io::Result<()> {
+fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _guard = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
     };
-    thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(accept(listener, router)))?;
+    thread::Builder::new()
+        .name("live page".to_owned())
+        .spawn(move || runtime.block_on(accept(listener, router)))?;
     Ok(())
 }
 
@@ -152,7 +154,7 @@ async fn check_host(State(site): State<PageSite>, request: Request, next: Next) 
     }
 }
 
-pub(crate) fn refusal(status: StatusCode) -> Response {
+fn refusal(status: StatusCode) -> Response {
     let text = match status {
         StatusCode::UNAUTHORIZED => "the token is missing or wrong: open the address that fabswarm printed\n",
         _ => "not for you: open the address that fabswarm printed\n",

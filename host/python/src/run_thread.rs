@@ -5,7 +5,7 @@ use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::swarm::{Answer, BoardWarning, ErrorKind};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
-use fabswarm_view::{Audience, RecordedTrial};
+use fabswarm_view::RecordedTrial;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,8 +110,7 @@ pub(crate) fn run(
         (outcome.map_err(|error| error.to_string())?, None)
     } else {
         let folder = RunFolder::at(out).map_err(|error| error.to_string())?;
-        let nobody: Vec<Arc<dyn Audience>> = Vec::new();
-        let kept = RecordedTrial::start(scenario, &resolved.to_repeatable_toml(), folder, Arc::new(nobody));
+        let kept = RecordedTrial::start(scenario, &resolved.to_repeatable_toml(), folder, None);
         let kept = kept.map_err(|error| error.to_string())?;
         observer.rows.begin();
         let kept = kept.run(swarm.as_mut(), &mut observer, &interrupted);

@@ -23,6 +23,6 @@ pub use recorded_run::{LogTail, LoggedFrame, RecordedRun};
 pub use recorded_trial::{RecordedTrial, TrialArtifacts};
 pub use run_files::RunFiles;
 pub use run_list::{ListedRun, RunState, list};
-pub use run_log::{LOG_FILE, schema};
+pub use run_log::LOG_FILE;
 pub use verify::{RunVerdict, verify};
 pub use watch::{Audience, RunWatch};

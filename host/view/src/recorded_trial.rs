@@ -36,7 +36,7 @@ pub struct TrialArtifacts {
 }
 
 impl<'a> RecordedTrial<'a> {
-    /// Begins the files of a run of `scenario` in `folder`, and shows the run to `audience`.
+    /// Begins the files of a run of `scenario` in `folder`, and shows the run to `audience`, if there is one.
     ///
     /// # Errors
     /// When the folder cannot be written to.
@@ -44,7 +44,7 @@ impl<'a> RecordedTrial<'a> {
         scenario: &'a Scenario,
         scenario_toml: &str,
         folder: RunFolder,
-        audience: Arc<dyn Audience>,
+        audience: Option<Arc<dyn Audience>>,
     ) -> Result<Self, record::Error> {
         let log = folder.growing_file(LOG_FILE)?;
         let recorder = Recorder::new(folder, scenario_toml, ErrorKind::of(scenario))?;

@@ -145,7 +145,7 @@ fn io_error(error: McapError) -> io::Error {
 }
 
 /// The name and JSON schema of a topic's messages.
-pub const fn schema(topic: Topic) -> (&'static str, &'static str) {
+const fn schema(topic: Topic) -> (&'static str, &'static str) {
     match topic {
         Topic::Run => ("fabswarm.Run", include_str!("schemas/run.json")),
         Topic::Swarm => ("fabswarm.Swarm", include_str!("schemas/swarm.json")),

@@ -19,31 +19,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub trait Audience: Debug + Send + Sync {
     /// The wanted view, or `None` while there is no viewer. Called between rounds: it must return at once.
     fn request(&self) -> Option<ViewRequest>;
-    /// Whether it wants every view as a scene too.
-    fn wants_scenes(&self) -> bool {
-        false
-    }
     /// Takes a message. It may drop messages that only matter to a viewer.
     fn publish(&self, message: RunMessage);
-}
-
-/// Several audiences or none. Each sees the views that any of them asks for.
-impl Audience for Vec<Arc<dyn Audience>> {
-    fn request(&self) -> Option<ViewRequest> {
-        let requests = self.iter().filter_map(|audience| audience.request());
-        requests.reduce(|mut all, request| {
-            all.agents.extend(request.agents);
-            all
-        })
-    }
-
-    fn wants_scenes(&self) -> bool {
-        self.iter().any(|audience| audience.wants_scenes())
-    }
-
-    fn publish(&self, message: RunMessage) {
-        self.iter().for_each(|audience| audience.publish(message.clone()));
-    }
 }
 
 /// An observer that logs a run and shows it to an audience.
@@ -94,7 +71,7 @@ struct RoundFrames {
 /// The pace of views for an audience.
 #[derive(Debug)]
 struct AudiencePace {
-    audience: Arc<dyn Audience>,
+    audience: Option<Arc<dyn Audience>>,
     viewed: Instant,
     pause: Duration,
     /// Nanoseconds that the thread took for its last view.
@@ -113,7 +90,7 @@ impl RunWatch {
     /// Events that may wait for the thread.
     const WAITING: usize = 64;
 
-    /// Watches a run, logs it to `file` and shows it to `audience`. Its log begins with the messages `before`: the first of the
+    /// Watches a run, logs it to `file` and shows it to `audience`, if there is one. Its log begins with the messages `before`: the first of the
     /// run, and those of an earlier part of a run that goes on.
     ///
     /// # Errors
@@ -121,7 +98,7 @@ impl RunWatch {
     pub fn start(
         before: Vec<RunMessage>,
         file: GrowingFile,
-        audience: Arc<dyn Audience>,
+        audience: Option<Arc<dyn Audience>>,
     ) -> Result<Self, Error> {
         // Time continues from the end of the earlier part.
         let earlier = before.last().map_or(Duration::ZERO, |message| message.elapsed);
@@ -130,7 +107,9 @@ impl RunWatch {
         let mut log = RunLog::create(file, began)?;
         for message in before {
             log.push(&message);
-            audience.publish(message);
+            if let Some(audience) = &audience {
+                audience.publish(message);
+            }
         }
         log.flush();
         let (sender, receiver) = sync_channel(Self::WAITING);
@@ -182,7 +161,8 @@ impl RunWatch {
         self.round = round;
         let is_logged = is_recorded && round >= self.next_logged;
         let is_due = self.audience.viewed.elapsed() >= self.audience.pause;
-        let request = if is_due { self.audience.audience.request() } else { None };
+        let request =
+            if is_due { self.audience.audience.as_ref().and_then(|viewer| viewer.request()) } else { None };
         if !is_logged && request.is_none() {
             return;
         }
@@ -289,7 +269,7 @@ struct Publisher {
     log: RunLog,
     /// Since 1970.
     began: Duration,
-    audience: Arc<dyn Audience>,
+    audience: Option<Arc<dyn Audience>>,
     encoder: SwarmEncoder,
     conditions: Vec<AgentCondition>,
     handed_on_ns: Arc<AtomicU64>,
@@ -317,7 +297,9 @@ impl Publisher {
                 Ok(WatchEvent::View { view, elapsed, is_logged }) => {
                     let started = Instant::now();
                     self.tell_changes(&view, elapsed);
-                    self.tell_scene(&view, elapsed, is_logged);
+                    if is_logged {
+                        self.log_scene(&view, elapsed);
+                    }
                     let message = self.encoder.encode(&view, elapsed);
                     self.tell(message, is_logged);
                     let taken = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -346,17 +328,16 @@ impl Publisher {
         if is_logged {
             self.log.push(&message);
         }
-        self.audience.publish(message);
+        if let Some(audience) = &self.audience {
+            audience.publish(message);
+        }
     }
 
-    /// Publishes a view as a scene, where the log is due for one or the audience wants one.
-    fn tell_scene(&mut self, view: &SwarmView, elapsed: Duration, is_logged: bool) {
-        let is_logged = is_logged && view.round >= self.next_scene;
-        if is_logged {
+    /// Logs a view as a scene, where the log is due for one.
+    fn log_scene(&mut self, view: &SwarmView, elapsed: Duration) {
+        if view.round >= self.next_scene {
             self.next_scene = next_scene(view.round, view.agents.len());
-        }
-        if is_logged || self.audience.wants_scenes() {
-            self.tell(message::scene(view, elapsed, self.began), is_logged);
+            self.log.push(&message::scene(view, elapsed, self.began));
         }
     }
 

@@ -1,4 +1,4 @@
-//! The page in a browser, `--live`, and `--foxglove`.
+//! The page in a browser, `--live`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,23 +15,14 @@ use super::interrupt;
 #[cfg(feature = "live")]
 pub(super) const ADDRESS: &str = "127.0.0.1:8420";
 
-/// `--live[=ADDRESS]` and `--foxglove[=ADDRESS]`, in builds that serve them.
+/// `--live[=ADDRESS]`, in builds that serve the page.
 #[cfg(feature = "live")]
-pub(super) fn arguments() -> [Arg; 2] {
-    // Where Foxglove looks first.
-    const FOXGLOVE_ADDRESS: &str = "127.0.0.1:8765";
-    let serving = |name: &'static str, address: &'static str| {
-        let argument = Arg::new(name).long(name).value_name("ADDRESS").num_args(0..=1);
-        argument.require_equals(true).default_missing_value(address)
-    };
-    [
-        serving("live", ADDRESS).help(format!(
-            "Show it in a browser until Ctrl-C; --live=ADDRESS serves other machines too, with a token [default: {ADDRESS}]"
-        )),
-        serving("foxglove", FOXGLOVE_ADDRESS).hide_short_help(true).help(format!(
-            "Serve it to Foxglove (open connection, Foxglove WebSocket) until Ctrl-C [default: {FOXGLOVE_ADDRESS}]"
-        )),
-    ]
+pub(super) fn arguments() -> [Arg; 1] {
+    let argument = Arg::new("live").long("live").value_name("ADDRESS").num_args(0..=1);
+    let argument = argument.require_equals(true).default_missing_value(ADDRESS);
+    [argument.help(format!(
+        "Show it in a browser until Ctrl-C; --live=ADDRESS serves other machines too, with a token [default: {ADDRESS}]"
+    ))]
 }
 
 #[cfg(not(feature = "live"))]
@@ -39,11 +30,10 @@ pub(super) fn arguments() -> [Arg; 0] {
     []
 }
 
-/// What shows a run while it goes on: the page, Foxglove, both or nothing. They serve until the process ends.
+/// The page that shows a run while it goes on, if the command line asks for it. It is served until the process ends.
 #[derive(Default)]
 pub(super) struct LivePage {
-    urls: Vec<String>,
-    audiences: Vec<Arc<dyn Audience>>,
+    served: Option<(String, Arc<dyn Audience>)>,
 }
 
 impl LivePage {
@@ -51,16 +41,10 @@ impl LivePage {
     #[cfg(feature = "live")]
     pub(super) fn start(matches: &ArgMatches) -> Result<Self> {
         use fabswarm_live::{Server, StartMode};
-        let mut page = Self::default();
-        if let Some(address) = matches.get_one::<String>("live") {
-            let server = Server::start(address, StartMode::Follow)?;
-            page.add("live page", server.url(), server.audience());
-        }
-        if let Some(address) = matches.get_one::<String>("foxglove") {
-            let server = Server::start_foxglove(address)?;
-            page.add("Foxglove", server.url(), server.audience());
-        }
-        Ok(page)
+        let Some(address) = matches.get_one::<String>("live") else { return Ok(Self::default()) };
+        let server = Server::start(address, StartMode::Follow)?;
+        eprintln!("live page: {}", server.url());
+        Ok(Self { served: Some((server.url().to_owned(), server.audience())) })
     }
 
     #[cfg(not(feature = "live"))]
@@ -68,24 +52,15 @@ impl LivePage {
         Ok(Self::default())
     }
 
-    #[cfg(feature = "live")]
-    fn add(&mut self, what: &str, url: &str, audience: Arc<dyn Audience>) {
-        eprintln!("{what}: {url}");
-        self.urls.push(url.to_owned());
-        self.audiences.push(audience);
+    pub(super) fn audience(&self) -> Option<Arc<dyn Audience>> {
+        self.served.as_ref().map(|(_, audience)| Arc::clone(audience))
     }
 
-    pub(super) fn audience(&self) -> Arc<dyn Audience> {
-        Arc::new(self.audiences.clone())
-    }
-
-    /// Serves until Ctrl-C, if anything is served.
+    /// Serves until Ctrl-C, if the page is served.
     pub(super) fn stay(&self, interrupted: &AtomicBool) {
-        if self.urls.is_empty() {
-            return;
-        }
+        let Some((url, _)) = &self.served else { return };
         if !interrupted.load(Ordering::Relaxed) {
-            eprintln!("the run stays at {} until Ctrl-C", self.urls.join(" and "));
+            eprintln!("the run stays at {url} until Ctrl-C");
         }
         interrupt::is_expected();
         while !interrupted.load(Ordering::Relaxed) {

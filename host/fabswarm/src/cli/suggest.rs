@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use fabswarm_sim::scenario::{FlagSuggestion, ScenarioCommand, nearest, suggest_flag};
 
 /// Commands and flags that a Cargo feature brings, the feature, and whether this build has it.
-const OF_FEATURES: [(&str, &str, bool); 11] = [
+const OF_FEATURES: [(&str, &str, bool); 10] = [
     ("boards", "boards", cfg!(feature = "boards")),
     ("swarm", "boards", cfg!(feature = "boards")),
     ("data", "large", cfg!(feature = "large")),
@@ -19,7 +19,6 @@ const OF_FEATURES: [(&str, &str, bool); 11] = [
     ("--hosts", "mesh", cfg!(feature = "mesh")),
     ("show", "live", cfg!(feature = "live")),
     ("--live", "live", cfg!(feature = "live")),
-    ("--foxglove", "live", cfg!(feature = "live")),
 ];
 
 /// What this build is without, for the end of its help.

@@ -12,7 +12,7 @@ pub(super) fn start(
     folder: &RunFolder,
     first: RunMessage,
     resumed: Option<u32>,
-    audience: Arc<dyn Audience>,
+    audience: Option<Arc<dyn Audience>>,
 ) -> Result<RunWatch, record::Error> {
     let mut before = vec![first];
     // A log that cannot be read is no reason to end: the tables hold the same numbers.
