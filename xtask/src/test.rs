@@ -145,9 +145,9 @@ fn docs() -> Result<()> {
 }
 
 /// Heavy crates that a swarm in one process must not depend on.
-const HEAVY: [&str; 5] = ["cudarc", "gemm-common", "parquet", "fabswarm-large", "fabswarm-attach"];
+const HEAVY: [&str; 4] = ["cudarc", "gemm-common", "fabswarm-large", "fabswarm-attach"];
 
-/// A swarm of small agents in this process needs no CUDA, GEMM or Parquet.
+/// A swarm of small agents in this process needs no CUDA and no GEMM.
 fn alone() -> Result<()> {
     let tree = ["tree", "--edges", "normal", "--prefix", "none", "--locked"];
     let only = ["--package", "fabswarm", "--no-default-features"];

@@ -34,11 +34,11 @@ def idx(name):
 
 def sweep():
     fabswarm("sweep", "run", "--seed", "1..3", "--iid-loss", "0,0.5", "--rounds", "40", "--error-below", "0", "--out", "sweep")
-    table = pandas.read_parquet(folder / "sweep/metrics.parquet")
+    table = pandas.read_csv(folder / "sweep/metrics.csv")
     assert set(table.groupby(["seed", "faults_iid_loss"]).size()) == {41}, "every round of every run"
     medians = table[table["round"] == 40].groupby("faults_iid_loss")["distance_to_solution"].median()
     assert len(medians) == 2 and (medians < 1).all(), medians
-    runs = pandas.read_parquet(folder / "sweep/runs.parquet")
+    runs = pandas.read_csv(folder / "sweep/runs.csv")
     assert runs["distance_to_solution"].tolist() == table[table["round"] == 40]["distance_to_solution"].tolist()
     print(f"sweep: {len(runs)} runs, {len(table)} rows")
 
@@ -47,7 +47,7 @@ def weights_and_model():
     fabswarm("train", "--device", "cpu", "--data", "sample", "--model", "mlp", "--model-width", "16", "--agents", "3",
              "--batch", "16", "--epochs", "5", "--out", "train")
     summary = json.loads((folder / "train/summary.json").read_text())
-    weights = pandas.read_parquet(folder / "train/weights.parquet")
+    weights = pandas.read_csv(folder / "train/weights.csv")
     is_wrong = weights["given_label"] != weights["true_label"]
     ranks = weights["weight"].rank()
     wrong, right = is_wrong.sum(), (~is_wrong).sum()
@@ -61,7 +61,7 @@ def weights_and_model():
     exec(with_numpy, names)
     accuracy = names["accuracy"](model, images, labels)
     assert abs(accuracy - summary["test_accuracy"]) < 1e-9, (accuracy, summary["test_accuracy"])
-    print(f"train: AUC {auc:.3f} from weights.parquet, accuracy {accuracy:.3f} from model.safetensors")
+    print(f"train: AUC {auc:.3f} from weights.csv, accuracy {accuracy:.3f} from model.safetensors")
     if not torch_python:
         print("train: there is no PyTorch here, so its lines were NOT run")
         return
@@ -82,7 +82,7 @@ def small_agents(table, x, labels):
     safetensors.numpy.save_file({name: numpy.ascontiguousarray(array) for name, array in arrays.items()}, folder / "own.safetensors")
     for problem in ["hyper-tuning", "hyper-cleaning"]:
         runs = set()
-        for kind in ["csv", "parquet", "npz", "safetensors"]:
+        for kind in ["csv", "npz", "safetensors"]:
             out = f"{problem}-{kind}"
             fabswarm("run", "--problem", problem, f"--{problem}-file", f"own.{kind}", "--agents", "4", "--rounds", "30",
                      "--error-below", "0", "--quiet", "--out", out,
@@ -97,15 +97,12 @@ def small_agents(table, x, labels):
     wrong = (readings["agent"] == 1) & (readings["sensor"] == 2) & ~readings["calibrated"] & (readings["split"] == "train")
     readings["value"] = 1 + place @ [2, -1] + 3 * wrong + 0.05 * random.normal(size=240)
     readings["faulty"] = wrong
-    readings.to_parquet(folder / "readings.parquet")
     readings.astype({"calibrated": int, "faulty": int}).to_csv(folder / "readings.csv", index=False)
-    for kind in ["parquet", "csv"]:
-        fabswarm("run", "--problem", "sensor-trust", "--sensor-trust-file", f"readings.{kind}", "--agents", "3", "--rounds", "300",
-                 "--error-below", "0", "--quiet", "--out", f"readings-{kind}")
-    assert len({(folder / f"readings-{kind}/metrics.csv").read_text() for kind in ["parquet", "csv"]}) == 1
-    task = json.loads((folder / "readings-csv/summary.json").read_text())["task"]
+    fabswarm("run", "--problem", "sensor-trust", "--sensor-trust-file", "readings.csv", "--agents", "3", "--rounds", "300",
+             "--error-below", "0", "--quiet", "--out", "readings")
+    task = json.loads((folder / "readings/summary.json").read_text())["task"]
     assert task["auc_of_finding_faulty_sensors"] == 1 and task["test_rms_error"] < 0.2, task
-    print("own data: small agents run the same from CSV, Parquet, npz and safetensors")
+    print("own data: small agents run the same from CSV, npz and safetensors")
 
 
 def own_data():
@@ -113,11 +110,10 @@ def own_data():
     labels = random.integers(0, 3, 300)
     x = random.normal(labels[:, None], 0.3, (300, 4))
     table = pandas.DataFrame(x, columns=list("abcd")).assign(label=labels)
-    table.to_parquet(folder / "own.parquet")
     table.to_csv(folder / "own.csv", index=False)
     numpy.savez(folder / "own.npz", x_train=x[:240], y_train=labels[:240], x_test=x[240:], y_test=labels[240:])
     accuracies = []
-    for name in ["own.parquet", "own.csv", "own.npz"]:
+    for name in ["own.csv", "own.npz"]:
         out = name.replace(".", "-")
         fabswarm("train", "--device", "cpu", "--data", name, "--model", "softmax", "--agents", "3", "--batch", "16", "--quiet",
                  "--epochs", "20", "--corruption-rate", "0.2", "--out", out)

@@ -62,7 +62,7 @@ fn unknown_data(name: &str) -> Diagnostic {
     Diagnostic::new(
         format!("unknown data set `{name}`"),
         format!(
-            "give one of {SAMPLE}, {known}, or the path of a folder or of a .csv, .parquet, .npz or .safetensors file"
+            "give one of {SAMPLE}, {known}, or the path of a folder or of a .csv, .npz or .safetensors file"
         ),
     )
 }

@@ -3,12 +3,9 @@
 //! | file | what it is | read by |
 //! |---|---|---|
 //! | `.csv` | a table: a line of names, then a line per row | every build |
-//! | `.parquet` | a table | builds with the feature `parquet` |
 //! | `.npz` | named arrays, as `numpy.savez` writes them | every build |
 //! | `.safetensors` | named arrays | builds with the feature `safetensors`, which large agents turn on |
 
-#[cfg(feature = "parquet")]
-mod parquet_table;
 #[cfg(feature = "safetensors")]
 mod tensors;
 
@@ -34,7 +31,7 @@ pub struct DataTable {
     pub names: Vec<String>,
     /// Its rows, each with a cell for every name.
     pub rows: Vec<Vec<DataCell>>,
-    /// How the file numbers each row: the line of a CSV file, from 1, or the row of a Parquet file, from 0.
+    /// How the file numbers each row: the line of a CSV file, from 1.
     pub numbers: Vec<usize>,
 }
 
@@ -61,30 +58,29 @@ impl DataFile {
                 DataTable::from_csv(path, &text).map(Self::Table)
             }
             Some("npz") => npz::read(path).map(Self::Arrays),
-            #[cfg(feature = "parquet")]
-            Some("parquet") => parquet_table::read(path).map(Self::Table),
-            #[cfg(not(feature = "parquet"))]
-            Some("parquet") => Err(absent(path, "Parquet", "parquet", "as .csv")),
+            Some("parquet") => {
+                let (from, to) = (path.display(), path.with_extension("csv"));
+                let to = to.display();
+                let remedy = format!(
+                    "convert it: python3 -c 'import pandas; pandas.read_parquet(\"{from}\").to_csv(\"{to}\", index=False)'"
+                );
+                Err(Diagnostic::of_file(path, "fabswarm reads no Parquet", remedy))
+            }
             #[cfg(feature = "safetensors")]
             Some("safetensors") => tensors::read(path).map(Self::Arrays),
             #[cfg(not(feature = "safetensors"))]
-            Some("safetensors") => Err(absent(path, "safetensors", "large", "with numpy.savez, as .npz")),
+            Some("safetensors") => Err(Diagnostic::of_file(
+                path,
+                "this build of fabswarm reads no safetensors",
+                "build with `--features large`, or `full` for everything; or write it with numpy.savez, as .npz",
+            )),
             _ => Err(Diagnostic::of_file(
                 path,
-                "it is none of .csv, .parquet, .npz and .safetensors",
+                "it is none of .csv, .npz and .safetensors",
                 "give a table, or named arrays such as numpy.savez writes",
             )),
         }
     }
-}
-
-/// Refuses a kind of file that builds with a Cargo feature of the command read.
-#[cfg(not(all(feature = "parquet", feature = "safetensors")))]
-fn absent(path: &Path, kind: &str, feature: &str, otherwise: &str) -> Diagnostic {
-    let what = format!("this build of fabswarm reads no {kind}");
-    let remedy =
-        format!("build with `--features {feature}`, or `full` for everything; or write it {otherwise}");
-    Diagnostic::of_file(path, what, remedy)
 }
 
 impl DataTable {
@@ -259,11 +255,8 @@ mod tests {
             ("a.csv", "", "it is empty\nhelp: begin with a line of names"),
             ("a.csv", "a,b\n1\n", "row 2 has 1 cells, and there are 2 names\nhelp: "),
             ("a.npz", "a,b\n", "not an archive of numpy.savez"),
-            ("a.txt", "a,b\n", "it is none of .csv, .parquet, .npz and .safetensors\nhelp: "),
-            #[cfg(feature = "parquet")]
-            ("a.parquet", "a,b\n", "not a Parquet file"),
-            #[cfg(not(feature = "parquet"))]
-            ("a.parquet", "", "reads no Parquet\nhelp: build with `--features parquet`"),
+            ("a.txt", "a,b\n", "it is none of .csv, .npz and .safetensors\nhelp: "),
+            ("a.parquet", "", "reads no Parquet\nhelp: convert it: python3 -c 'import pandas; "),
             #[cfg(feature = "safetensors")]
             ("a.safetensors", "a,b\n", "not a safetensors file"),
             #[cfg(not(feature = "safetensors"))]

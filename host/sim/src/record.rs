@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `scenario.toml` | the resolved scenario, to run it again |
-//! | `metrics.csv`, and `metrics.parquet` with the feature `parquet` | one row of [`Metrics`] every `output.metrics_every` rounds, by default thinned out as rounds go on |
+//! | `metrics.csv` | one row of [`Metrics`] every `output.metrics_every` rounds, by default thinned out as rounds go on |
 //! | `answer.npz` | the final x, y and z of every agent, as NumPy arrays |
 //! | `summary.json` | the [`RunSummary`] |
 //! | `convergence.svg` | error, consensus error and tracking defect over the rounds |
@@ -16,8 +16,6 @@ mod csv_table;
 mod curve;
 mod figure;
 mod folder;
-#[cfg(feature = "parquet")]
-mod parquet_table;
 mod summary;
 pub mod table;
 
@@ -33,8 +31,6 @@ pub use summary::{AirReport, FinalError, RunSummary, StoppedBecause};
 
 use crate::swarm::{Answer, ErrorKind, Metrics};
 use csv_table::CsvTable;
-#[cfg(feature = "parquet")]
-use parquet_table::ParquetTable;
 
 /// So many agents, in words.
 pub fn agents(count: usize) -> String {
@@ -73,8 +69,6 @@ pub enum Error {
 pub struct Recorder {
     folder: RunFolder,
     csv: CsvTable,
-    #[cfg(feature = "parquet")]
-    parquet: ParquetTable,
     curve: Curve,
     last: Option<Metrics>,
 }
@@ -86,14 +80,7 @@ impl Recorder {
     /// When the folder cannot be written to.
     pub fn new(folder: RunFolder, scenario_toml: &str, error: ErrorKind) -> Result<Self, Error> {
         folder.write("scenario.toml", scenario_toml.as_bytes())?;
-        Ok(Self {
-            csv: CsvTable::create(&folder, error)?,
-            #[cfg(feature = "parquet")]
-            parquet: ParquetTable::create(&folder, error)?,
-            curve: Curve::default(),
-            last: None,
-            folder,
-        })
+        Ok(Self { csv: CsvTable::create(&folder, error)?, curve: Curve::default(), last: None, folder })
     }
 
     /// Adds one row.
@@ -102,8 +89,6 @@ impl Recorder {
     /// When the disk is full.
     pub fn record(&mut self, metrics: Metrics) -> Result<(), Error> {
         self.csv.push(&metrics)?;
-        #[cfg(feature = "parquet")]
-        self.parquet.push(&metrics)?;
         self.curve.push(metrics);
         self.last = Some(metrics);
         Ok(())
@@ -131,8 +116,6 @@ impl Recorder {
     /// When the disk is full.
     pub fn finish(self, summary: &RunSummary, caption: &Caption) -> Result<(PathBuf, Curve), Error> {
         self.csv.finish()?;
-        #[cfg(feature = "parquet")]
-        self.parquet.finish()?;
         figure::write(&self.folder, caption, summary.error.rounds_to_one_percent, &self.curve)?;
         self.folder.write("summary.json", summary.to_json().as_bytes())?;
         Ok((self.folder.into_path(), self.curve))

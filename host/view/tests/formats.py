@@ -74,10 +74,10 @@ def whole_run():
     assert topics["/run"][0]["scenario"] == (folder / "scenario.toml").read_text()
     print(f"run.mcap: {sum(counts.values())} messages, as in metrics.csv and summary.json")
 
-    table = pandas.read_parquet(folder / "metrics.parquet")
+    table = pandas.read_csv(folder / "metrics.csv")
     assert table.dtypes["round"].kind in "iu" and table.dtypes["distance_to_solution"].kind == "f", table.dtypes
     assert len(table) == len(topics["/metrics"])
-    print(f"metrics.parquet: {len(table)} rows of {', '.join(table.columns)}")
+    print(f"metrics.csv: {len(table)} rows of {', '.join(table.columns)}")
 
 
 def killed_run():

@@ -36,9 +36,6 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 "{rows} rows of metrics.csv equal{}",
                 files.iter().map(|file| format!(", {file} too")).collect::<String>()
             );
-            if folder.join("metrics.parquet").exists() {
-                println!("metrics.parquet was not compared");
-            }
             difference
         }
     };

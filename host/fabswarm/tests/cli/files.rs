@@ -45,7 +45,7 @@ fn every_column_and_key_is_defined_and_none_other() {
             names.retain(|name| !others.contains(&name.as_str()));
             names
         };
-        let defined = documented("metrics.csv, metrics.parquet of `run`");
+        let defined = documented("metrics.csv of `run`");
         assert_eq!(columns(&folder, &format!("{run}/metrics.csv")), without(defined));
         assert_eq!(keys(&folder, run), without(documented("summary.json of `run`")));
     }
@@ -54,7 +54,7 @@ fn every_column_and_key_is_defined_and_none_other() {
     for (table, heading) in [
         ("metrics.csv", "metrics.csv of `train`"),
         ("times.csv", "times.csv of `train`"),
-        ("weights.csv", "weights.csv, weights.parquet of `train`"),
+        ("weights.csv", "weights.csv of `train`"),
     ] {
         assert_eq!(columns(&folder, &format!("train/{table}")), documented(heading));
     }

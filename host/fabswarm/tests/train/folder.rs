@@ -40,7 +40,6 @@ fn a_run_leaves_the_same_metrics_for_the_same_seed_and_a_summary_in_the_words_of
             "summary.json",
             "times.csv",
             "weights.csv",
-            "weights.parquet",
             "weights.svg"
         ]
     );
@@ -145,7 +144,6 @@ fn weights_say_which_labels_are_wrong_and_whose_they_are() {
     };
     let auc = wrong.iter().map(|row| below(row[4])).sum::<f64>() / (wrong.len() * right.len()) as f64;
     assert!((auc - folder.summary("run")["cleaning_auc"].as_f64().unwrap()).abs() < 1e-9, "{auc}");
-    assert!(folder.join("run/weights.parquet").exists());
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn what_is_wrong_with_own_data_is_named_with_its_row() {
     );
     refused("a.csv", &table().replacen("train\n", "both\n", 1), "column `split` is `both`\nhelp: ");
     refused("a.npz", "no archive", "a.npz: not an archive of numpy.savez");
-    refused("a.parquet", "no table", "a.parquet: not a Parquet file");
+    refused("a.parquet", "no table", "a.parquet: fabswarm reads no Parquet\nhelp: convert it: python3 -c");
     refused("a.txt", "x", "a.txt`\nhelp: give one of sample");
     folder.ends(&format!("{TRAIN} --epochs 1 --data none.csv"), 2, "none.csv: ");
 }

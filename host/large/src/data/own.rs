@@ -1,6 +1,6 @@
-//! A data set of the user's own in one file: CSV or Parquet with a row per sample, npz or safetensors with arrays.
+//! A data set of the user's own in one file: CSV with a row per sample, npz or safetensors with arrays.
 //!
-//! | | table (CSV, Parquet) | arrays (npz, safetensors) |
+//! | | table (CSV) | arrays (npz, safetensors) |
 //! |---|---|---|
 //! | inputs | every other column, in order | `x_train`, `x_test`: samples × features, × height × width, or × height × width × channels |
 //! | labels, as agents see them | `label` | `y_train`, `y_test` |

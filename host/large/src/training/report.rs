@@ -7,7 +7,7 @@
 //! | `times.csv` | how many seconds each of these rows came after the start, how long a round took, and the memory used |
 //! | `events.out.tfevents.*` | both, for TensorBoard |
 //! | `checkpoint.safetensors` | the whole state, to resume from |
-//! | `weights.csv`, `weights.parquet`, `weights.svg` | the learned weight of every training sample |
+//! | `weights.csv`, `weights.svg` | the learned weight of every training sample |
 //! | `summary.json`, `model.safetensors` | what came of it |
 
 use super::events::Events;

@@ -1,6 +1,6 @@
 //! Samples and readings of the user's own for agents of a microcontroller's size: a table or arrays.
 //!
-//! | | table (CSV, Parquet), a row per sample | arrays (npz, safetensors) |
+//! | | table (CSV), a row per sample | arrays (npz, safetensors) |
 //! |---|---|---|
 //! | inputs | every column without another meaning, in order | `x_train`, `x_test`: samples × features |
 //! | target | `label` or `value` | `y_train`, `y_test` |

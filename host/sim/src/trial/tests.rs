@@ -165,12 +165,7 @@ fn a_run_folder_is_complete_and_holds_nothing_else() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let mut expected = vec!["convergence.svg", "metrics.csv"];
-    if cfg!(feature = "parquet") {
-        expected.push("metrics.parquet");
-    }
-    expected.extend(["scenario.toml", "summary.json"]);
-    assert_eq!(names, expected);
+    assert_eq!(names, ["convergence.svg", "metrics.csv", "scenario.toml", "summary.json"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use fabswarm_sim::record::table::{TableCells, TableColumn};
+use fabswarm_sim::record::table::TableColumn;
 use fabswarm_sim::record::{self, table};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, ValueKind};
 use serde_json::Value as Json;
@@ -89,12 +89,10 @@ impl Results {
         Ok(Self { swept, finished, count: runs.len() })
     }
 
-    /// Writes `runs.csv` and `metrics.csv`, and the same as Parquet where this build has it, and the figure.
+    /// Writes `runs.csv` and `metrics.csv` and the figure.
     pub(super) fn write(&self, folder: &Path) -> Result<(), record::Error> {
         for (name, columns) in [("runs", self.run_columns()), ("metrics", self.metric_columns())] {
             table::write_csv(&folder.join(format!("{name}.csv")), &columns)?;
-            #[cfg(feature = "parquet")]
-            table::write_parquet(&folder.join(format!("{name}.parquet")), &columns)?;
         }
         if let Some(figure) = self.figure() {
             let path = folder.join("sweep.svg");
@@ -111,16 +109,14 @@ impl Results {
                 .finished
                 .iter()
                 .flat_map(|run| std::iter::repeat_n(&run.values[index].value, repeat(run)));
-            let cells = match axis.key.kind {
+            let name = axis.key.path.replace('.', "_");
+            match axis.key.kind {
                 ValueKind::Integer => {
-                    TableCells::Integers(values.map(toml_edit::Value::as_integer).collect())
+                    TableColumn::of_integers(&name, values.map(toml_edit::Value::as_integer))
                 }
-                ValueKind::Float => TableCells::Reals(values.map(toml_edit::Value::as_float).collect()),
-                ValueKind::Boolean | ValueKind::Text => {
-                    TableCells::Texts(values.map(|value| Some(shown(value))).collect())
-                }
-            };
-            TableColumn { name: axis.key.path.replace('.', "_"), cells }
+                ValueKind::Float => TableColumn::of_reals(&name, values.map(toml_edit::Value::as_float)),
+                _ => TableColumn { name, cells: values.map(shown).collect() },
+            }
         };
         self.swept.iter().enumerate().map(column).collect()
     }
@@ -139,16 +135,16 @@ impl Results {
         for name in names {
             let cells: Vec<&Json> =
                 self.finished.iter().map(|run| run.summary.get(name).unwrap_or(&Json::Null)).collect();
-            let cells = if cells.iter().any(|cell| cell.is_object() || cell.is_array()) {
+            columns.push(if cells.iter().any(|cell| cell.is_object() || cell.is_array()) {
                 continue;
             } else if cells.iter().any(|cell| cell.is_string()) {
-                TableCells::Texts(cells.iter().map(|cell| cell.as_str().map(str::to_owned)).collect())
+                let cells = cells.iter().map(|cell| cell.as_str().unwrap_or_default().to_owned());
+                TableColumn { name: name.clone(), cells: cells.collect() }
             } else if cells.iter().all(|cell| cell.is_null() || cell.is_i64()) {
-                TableCells::Integers(cells.iter().map(|cell| cell.as_i64()).collect())
+                TableColumn::of_integers(name, cells.iter().map(|cell| cell.as_i64()))
             } else {
-                TableCells::Reals(cells.iter().map(|cell| cell.as_f64()).collect())
-            };
-            columns.push(TableColumn { name: name.clone(), cells });
+                TableColumn::of_reals(name, cells.iter().map(|cell| cell.as_f64()))
+            });
         }
         columns
     }
@@ -167,11 +163,10 @@ impl Results {
                 let own = run.metrics.iter().find(|(own, _)| own == name);
                 own.map_or_else(|| vec![None; rows(run)], |(_, cells)| cells.clone())
             });
-            let cells = match name.as_str() {
-                "round" => TableCells::Integers(cells.map(|cell| cell.map(|round| round as i64)).collect()),
-                _ => TableCells::Reals(cells.collect()),
-            };
-            columns.push(TableColumn { name: name.clone(), cells });
+            columns.push(match name.as_str() {
+                "round" => TableColumn::of_integers(name, cells.map(|cell| cell.map(|round| round as i64))),
+                _ => TableColumn::of_reals(name, cells),
+            });
         }
         columns
     }
