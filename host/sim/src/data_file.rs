@@ -6,8 +6,11 @@
 //! | `.npz` | named arrays, as `numpy.savez` writes them | every build |
 //! | `.safetensors` | named arrays | builds with the feature `safetensors`, which large agents turn on |
 
+mod samples;
 #[cfg(feature = "safetensors")]
 mod tensors;
+
+pub use samples::{SampleFile, SampleLabels, SampleRows};
 
 use crate::csv_rows::csv_rows;
 use crate::npz::{self, NpyArray};

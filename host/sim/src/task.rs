@@ -12,7 +12,6 @@ mod labelled_file;
 mod own;
 mod policy_evaluation;
 mod ranking;
-mod sample_file;
 mod sensor_trust;
 
 pub use labelled_file::refuse_doubtful;

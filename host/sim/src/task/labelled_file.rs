@@ -2,16 +2,13 @@
 
 use super::blobs::{AgentSamples, SampleSet};
 use super::converted;
-use super::sample_file::SampleFile;
+use crate::data_file::{SampleFile, SampleLabels};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::scalar::Scalar;
 use std::path::Path;
 
 /// Without a column `validation`, one sample of so many is for validation.
 const VALIDATION: usize = 10;
-/// A page writes a label in a byte.
-const MOST_CLASSES: usize = 256;
-const NUMBERING: &str = "number classes from 0 on";
 
 /// What a file holds.
 #[derive(Debug)]
@@ -27,23 +24,13 @@ pub(super) struct LabelledShards<S> {
 
 /// Reads the samples of `agents` agents. Each gets a last feature that is always one, the bias.
 pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, Diagnostic> {
-    let file = SampleFile::read(path, "label", &["true_label", "validation", "agent"])?;
-    let given = file.whole("label", MOST_CLASSES, NUMBERING)?.unwrap_or_default();
-    let truth = file.whole("true_label", MOST_CLASSES, NUMBERING)?;
-    let test_labels = match file.whole_of_test("true_label", MOST_CLASSES, NUMBERING)? {
-        Some(truth) => truth,
-        None => file.whole_of_test("label", MOST_CLASSES, NUMBERING)?.unwrap_or_default(),
-    };
-    let validation = file.whole("validation", 2, "give 0, or 1 where the label is known to be right")?;
-    let all = || given.iter().chain(truth.iter().flatten()).chain(&test_labels);
-    let classes = all().max().map_or(0, |&label| label + 1);
-    if let Some(&least) = all().min().filter(|least| **least > 0) {
-        return Err(file.refuse(format!("the least label is {least}: class 0 has no sample"), NUMBERING));
-    }
+    let (file, labels) = SampleFile::read_labelled(path)?;
+    let SampleLabels { given, truth, test: test_labels, validation, classes } = labels;
     if classes < 2 {
         return Err(file.refuse("all labels are 0", "give samples of two classes or more"));
     }
     let features = |inputs: &[f64]| converted::<S>(inputs.iter().copied().chain([1.0]));
+    let inputs: Vec<&[f64]> = file.train.rows().collect();
     let mut shards = Vec::with_capacity(agents);
     for (agent, samples) in file.shards(agents)?.into_iter().enumerate() {
         let mut shard =
@@ -51,12 +38,12 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
         for (place, &sample) in samples.iter().enumerate() {
             let right = truth.as_ref().unwrap_or(&given)[sample];
             let is_validation =
-                validation.as_ref().map_or(place % VALIDATION == 0, |validation| validation[sample] == 1);
-            let features = features(file.train.inputs(file.width, sample));
+                validation.as_ref().map_or(place % VALIDATION == 0, |validation| validation[sample]);
+            let features = features(inputs[sample]);
             if is_validation {
-                shard.validation.push(features, right as u8);
+                shard.validation.push(features, right);
             } else {
-                shard.train.push(features, given[sample] as u8);
+                shard.train.push(features, given[sample]);
                 shard.is_corrupted.push(given[sample] != right);
             }
         }
@@ -71,8 +58,8 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
         shards.push(shard);
     }
     let mut test = SampleSet::new();
-    for (row, &label) in test_labels.iter().enumerate() {
-        test.push(features(file.test.inputs(file.width, row)), label as u8);
+    for (inputs, &label) in file.test.rows().zip(&test_labels) {
+        test.push(features(inputs), label);
     }
     let knows_truth = truth.is_some();
     Ok(LabelledShards {

@@ -1,8 +1,8 @@
 //! A field, drones that measure it, and faulty sensors; or readings of the user's own.
 
 use super::ranking::{area_under_curve, mean};
-use super::sample_file::{SampleFile, SampleRows};
 use super::{Score, converted, mean_part};
+use crate::data_file::{SampleFile, SampleRows};
 use crate::scenario;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::problem::{Problem, Readings, SensorTrust};
@@ -126,7 +126,7 @@ impl<S: Scalar> SensorTrustData<S> {
         let path = Path::new(&parameters.file);
         let file = SampleFile::read(path, "value", &["agent", "sensor", "calibrated", "faulty"])?;
         let needed = |column: &str, end: usize, remedy: &str| {
-            file.whole(column, end, remedy)?.ok_or_else(|| {
+            file.whole(&file.train, column, end, remedy)?.ok_or_else(|| {
                 let remedy = "give every reading its `agent` and `sensor`, from 0, and mark calibrated ones with 1 in `calibrated`";
                 file.refuse(format!("there is no column `{column}`"), remedy)
             })
@@ -134,17 +134,19 @@ impl<S: Scalar> SensorTrustData<S> {
         needed("agent", agents, "correct the number, or raise swarm.agents")?;
         let sensor_of = needed("sensor", MOST_SENSORS, "number the sensors of an agent from 0 on")?;
         let calibrated = needed("calibrated", 2, "give 1 where a reading is known to be right, else 0")?;
-        let faulty = file.whole("faulty", 2, "give 1 where a sensor is known to be faulty, else 0")?;
+        let faulty =
+            file.whole(&file.train, "faulty", 2, "give 1 where a sensor is known to be faulty, else 0")?;
         let readings_of = |rows: &SampleRows| rows.column("value").unwrap_or_default().to_vec();
         let values = readings_of(&file.train);
         let uncalibrated = (0..values.len()).filter(|&reading| calibrated[reading] == 0);
         let sensors = uncalibrated.map(|reading| sensor_of[reading] + 1).max().unwrap_or(0);
+        let inputs: Vec<&[f64]> = file.train.rows().collect();
         let mut drones = Vec::with_capacity(agents);
         for (agent, readings) in file.shards(agents)?.into_iter().enumerate() {
             let mut drone = Drone::new(sensors);
             for reading in readings {
                 let set = if calibrated[reading] == 1 { &mut drone.calibrated } else { &mut drone.readings };
-                set.basis.extend(converted::<S>(file.train.inputs(file.width, reading).iter().copied()));
+                set.basis.extend(converted::<S>(inputs[reading].iter().copied()));
                 set.values.push(S::from_f64(values[reading]));
                 if calibrated[reading] == 0 {
                     let sensor = sensor_of[reading];
@@ -163,7 +165,7 @@ impl<S: Scalar> SensorTrustData<S> {
             }
             drones.push(drone);
         }
-        let basis = (0..file.test.len()).flat_map(|row| file.test.inputs(file.width, row)).copied().collect();
+        let basis = file.test.inputs.clone();
         Ok(Self {
             drones,
             judge: Judge::Readings(ReadingSet { basis, values: readings_of(&file.test) }),

@@ -1,10 +1,11 @@
-//! Samples and readings of the user's own for agents of a microcontroller's size: a table or arrays.
+//! Samples and readings of the user's own: a table or arrays.
 //!
 //! | | table (CSV), a row per sample | arrays (npz, safetensors) |
 //! |---|---|---|
-//! | inputs | every column without another meaning, in order | `x_train`, `x_test`: samples × features |
+//! | inputs | every column without another meaning, in order | `x_train`, `x_test`: samples × features, × height × width, or × height × width × channels |
 //! | target | `label` or `value` | `y_train`, `y_test` |
 //! | test samples | rows whose `split` is `test`; without that column the last fifth | `x_test`, `y_test` |
+//! | true labels, optional | `true_label` | `y_train_true` |
 //! | everything else | a column of its name | an array of its name, a number per training sample |
 
 use fabswarm_diagnostic::Diagnostic;
@@ -12,13 +13,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::data_file::{DataCell, DataFile, DataTable, NamedArrays};
+use super::{DataCell, DataFile, DataTable, NamedArrays};
 
 /// Samples of a file: those of agents, or those that a result is judged by.
 #[derive(Debug, Default)]
-pub(super) struct SampleRows {
-    /// One row behind the other.
-    inputs: Vec<f64>,
+pub struct SampleRows {
+    /// The inputs of all samples, one sample after the other.
+    pub inputs: Vec<f64>,
     /// Columns with a meaning, by their names.
     columns: BTreeMap<&'static str, Vec<f64>>,
     /// How the file numbers each row.
@@ -27,44 +28,70 @@ pub(super) struct SampleRows {
 
 /// A file of samples.
 #[derive(Debug)]
-pub(super) struct SampleFile {
+pub struct SampleFile {
     path: PathBuf,
-    /// Inputs of a sample.
-    pub(super) width: usize,
-    pub(super) train: SampleRows,
-    pub(super) test: SampleRows,
+    /// Height, width and channels of an input; 1 × features × 1 where it is no image.
+    pub shape: [usize; 3],
+    /// Samples to learn from.
+    pub train: SampleRows,
+    /// Samples to judge the result by.
+    pub test: SampleRows,
 }
 
+/// The labels of a file.
+#[derive(Debug)]
+pub struct SampleLabels {
+    /// Labels of training samples, as agents see them.
+    pub given: Vec<u8>,
+    /// True labels of training samples, if the file has them.
+    pub truth: Option<Vec<u8>>,
+    /// Labels of test samples; the true ones if the file has them.
+    pub test: Vec<u8>,
+    /// True for training samples whose label is known to be right, if the file says so.
+    pub validation: Option<Vec<bool>>,
+    /// The largest label and one.
+    pub classes: usize,
+}
+
+const NUMBERING: &str = "number classes from 0 to 255";
+
 impl SampleRows {
-    pub(super) fn len(&self) -> usize {
+    /// The number of samples.
+    pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// The inputs of a sample.
-    pub(super) fn inputs(&self, width: usize, row: usize) -> &[f64] {
-        &self.inputs[row * width..][..width]
+    /// Whether there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
     }
 
-    pub(super) fn column(&self, name: &str) -> Option<&[f64]> {
+    /// The inputs of each sample.
+    pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        self.inputs.chunks_exact((self.inputs.len() / self.len().max(1)).max(1))
+    }
+
+    /// A column with a meaning.
+    pub fn column(&self, name: &str) -> Option<&[f64]> {
         self.columns.get(name).map(Vec::as_slice)
     }
 }
 
 impl SampleFile {
     /// Reads a file whose target is `target`, and which may have columns of the names in `optional`.
-    pub(super) fn read(
-        path: &Path,
-        target: &'static str,
-        optional: &[&'static str],
-    ) -> Result<Self, Diagnostic> {
+    ///
+    /// # Errors
+    /// When it cannot be read, has no training samples, or a column, row or number in it is wrong.
+    pub fn read(path: &Path, target: &'static str, optional: &[&'static str]) -> Result<Self, Diagnostic> {
         let file = match DataFile::read(path)? {
             DataFile::Table(table) => Self::table(path, &table, target, optional)?,
             DataFile::Arrays(arrays) => Self::arrays(path, arrays, target, optional)?,
         };
+        let width: usize = file.shape.iter().product();
         for (part, rows) in [("training", &file.train), ("test", &file.test)] {
             let columns = rows.columns.iter().map(|(name, values)| (*name, values, 1));
-            for (name, values, width) in columns.chain([("inputs", &rows.inputs, file.width)]) {
-                if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            for (name, values, width) in columns.chain([("inputs", &rows.inputs, width)]) {
+                if let Some(at) = values.iter().position(|&value| !(value as f32).is_finite()) {
                     let row = rows.numbers[at / width];
                     let what = format!("{name} of {part} sample {row} has {}", values[at]);
                     return Err(Diagnostic::of_file(
@@ -75,7 +102,7 @@ impl SampleFile {
                 }
             }
         }
-        if file.train.len() == 0 {
+        if file.train.is_empty() {
             return Err(Diagnostic::of_file(
                 path,
                 "there are no training samples",
@@ -131,7 +158,7 @@ impl SampleFile {
             let what = format!("`{name}` is given for some test samples and not for others");
             return Err(Diagnostic::of_file(path, what, "give it for all of them, or for none"));
         }
-        Ok(Self { path: path.to_owned(), width: inputs.len(), train, test })
+        Ok(Self { path: path.to_owned(), shape: [1, inputs.len(), 1], train, test })
     }
 
     fn arrays(
@@ -141,7 +168,7 @@ impl SampleFile {
         optional: &[&'static str],
     ) -> Result<Self, Diagnostic> {
         let names: Vec<String> = arrays.keys().cloned().collect();
-        let mut part = |inputs: &str, targets: &str| -> Result<(usize, SampleRows), Diagnostic> {
+        let mut part = |inputs: &str, targets: &str| -> Result<([usize; 3], SampleRows), Diagnostic> {
             let mut take = |name: &str| {
                 arrays.remove(name).ok_or_else(|| {
                     let what = format!("there is no array `{name}`, only {}", names.join(", "));
@@ -149,30 +176,25 @@ impl SampleFile {
                 })
             };
             let (x, y) = (take(inputs)?, take(targets)?);
-            match x.shape[..] {
-                [count, width] if y.shape == [count] && width > 0 => Ok((
-                    width,
-                    SampleRows {
-                        inputs: x.values,
-                        columns: BTreeMap::from([(target, y.values)]),
-                        numbers: (0..count).collect(),
-                    },
-                )),
-                _ => {
-                    let what = format!("`{inputs}` is {:?} and `{targets}` {:?}", x.shape, y.shape);
-                    Err(Diagnostic::of_file(
-                        path,
-                        what,
-                        "give samples x features, and a number for each sample",
-                    ))
-                }
+            let shape = match x.shape[..] {
+                [_, features] => [1, features, 1],
+                [_, height, width] => [height, width, 1],
+                [_, height, width, channels] => [height, width, channels],
+                _ => [0; 3],
+            };
+            if shape.contains(&0) || y.shape != [x.shape[0]] {
+                let what = format!("`{inputs}` is {:?} and `{targets}` {:?}", x.shape, y.shape);
+                let remedy = "give samples x features, or samples x height x width (x channels), and a number for each sample";
+                return Err(Diagnostic::of_file(path, what, remedy));
             }
+            let (columns, numbers) = (BTreeMap::from([(target, y.values)]), (0..x.shape[0]).collect());
+            Ok((shape, SampleRows { inputs: x.values, columns, numbers }))
         };
-        let (width, mut train) = part("x_train", "y_train")?;
-        let (test_width, test) = part("x_test", "y_test")?;
-        if width != test_width {
-            let what = format!("training samples have {width} features and test samples {test_width}");
-            return Err(Diagnostic::of_file(path, what, "give both the same"));
+        let (shape, mut train) = part("x_train", "y_train")?;
+        let (test_shape, test) = part("x_test", "y_test")?;
+        if shape != test_shape {
+            let what = format!("training inputs are {shape:?} and test inputs {test_shape:?}");
+            return Err(Diagnostic::of_file(path, what, "give both the same shape"));
         }
         for &name in optional {
             let known = if name == "true_label" { "y_train_true" } else { name };
@@ -183,34 +205,67 @@ impl SampleFile {
             }
             train.columns.insert(name, array.values);
         }
-        Ok(Self { path: path.to_owned(), width, train, test })
+        Ok(Self { path: path.to_owned(), shape, train, test })
     }
 
-    /// A column of whole numbers from 0 to below `end`, if the training samples have it.
-    pub(super) fn whole(
+    /// Reads a file of labelled samples.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and where a label is wrong.
+    pub fn read_labelled(path: &Path) -> Result<(Self, SampleLabels), Diagnostic> {
+        let file = Self::read(path, "label", &["true_label", "validation", "agent"])?;
+        let labels = |rows: &SampleRows, name: &str| -> Result<Option<Vec<u8>>, Diagnostic> {
+            let labels = file.whole(rows, name, 256, NUMBERING)?;
+            Ok(labels.map(|labels| labels.into_iter().map(|label| label as u8).collect()))
+        };
+        let given = labels(&file.train, "label")?.unwrap_or_default();
+        let truth = labels(&file.train, "true_label")?;
+        let test = match labels(&file.test, "true_label")? {
+            Some(truth) => truth,
+            None => labels(&file.test, "label")?.unwrap_or_default(),
+        };
+        let remedy = "give 0, or 1 where the label is known to be right";
+        let validation = file.whole(&file.train, "validation", 2, remedy)?;
+        let validation = validation.map(|flags| flags.into_iter().map(|flag| flag == 1).collect());
+        let all = || given.iter().chain(truth.iter().flatten()).chain(&test);
+        if let Some(&least) = all().min().filter(|least| **least > 0) {
+            let what = format!("the least label is {least}: class 0 has no sample");
+            return Err(file.refuse(what, NUMBERING));
+        }
+        let classes = all().max().map_or(0, |&label| usize::from(label) + 1);
+        Ok((file, SampleLabels { given, truth, test, validation, classes }))
+    }
+
+    /// A column of whole numbers from 0 to below `end`, if `rows` have it.
+    ///
+    /// # Errors
+    /// Where a number is another.
+    pub fn whole(
         &self,
+        rows: &SampleRows,
         name: &str,
         end: usize,
         remedy: &str,
     ) -> Result<Option<Vec<usize>>, Diagnostic> {
-        whole(&self.path, &self.train, name, end, remedy)
-    }
-
-    /// The same of test samples.
-    pub(super) fn whole_of_test(
-        &self,
-        name: &str,
-        end: usize,
-        remedy: &str,
-    ) -> Result<Option<Vec<usize>>, Diagnostic> {
-        whole(&self.path, &self.test, name, end, remedy)
+        let Some(values) = rows.column(name) else { return Ok(None) };
+        let number = |(&value, row): (&f64, &usize)| {
+            let is_whole = value.fract() == 0.0 && value >= 0.0 && value < end as f64;
+            is_whole.then_some(value as usize).ok_or_else(|| {
+                let what = format!("`{name}` of sample {row} is {value}, and it may be 0 to {}", end - 1);
+                self.refuse(what, remedy)
+            })
+        };
+        values.iter().zip(&rows.numbers).map(number).collect::<Result<_, _>>().map(Some)
     }
 
     /// The training samples of each agent: those that the column `agent` gives it, or an equal share of all, dealt out in turn.
-    pub(super) fn shards(&self, agents: usize) -> Result<Vec<Vec<usize>>, Diagnostic> {
+    ///
+    /// # Errors
+    /// Where an agent has none.
+    pub(crate) fn shards(&self, agents: usize) -> Result<Vec<Vec<usize>>, Diagnostic> {
         let remedy = "correct the number, or raise swarm.agents";
         let count = self.train.len();
-        let agent_of = match self.whole("agent", agents, remedy)? {
+        let agent_of = match self.whole(&self.train, "agent", agents, remedy)? {
             Some(agent_of) => agent_of,
             None => (0..count - count % agents).map(|sample| sample % agents).collect(),
         };
@@ -225,25 +280,8 @@ impl SampleFile {
         }
     }
 
-    pub(super) fn refuse(&self, what: impl fmt::Display, remedy: impl Into<String>) -> Diagnostic {
+    /// Refuses the file.
+    pub fn refuse(&self, what: impl fmt::Display, remedy: impl Into<String>) -> Diagnostic {
         Diagnostic::of_file(&self.path, what, remedy)
     }
-}
-
-fn whole(
-    path: &Path,
-    rows: &SampleRows,
-    name: &str,
-    end: usize,
-    remedy: &str,
-) -> Result<Option<Vec<usize>>, Diagnostic> {
-    let Some(values) = rows.column(name) else { return Ok(None) };
-    let number = |(&value, row): (&f64, &usize)| {
-        let is_whole = value.fract() == 0.0 && value >= 0.0 && value < end as f64;
-        is_whole.then_some(value as usize).ok_or_else(|| {
-            let what = format!("`{name}` of sample {row} is {value}, and it may be 0 to {}", end - 1);
-            Diagnostic::of_file(path, what, remedy)
-        })
-    };
-    values.iter().zip(&rows.numbers).map(number).collect::<Result<_, _>>().map(Some)
 }
