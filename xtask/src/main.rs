@@ -9,6 +9,7 @@
 //! ```
 
 mod boards;
+mod book;
 mod browser;
 mod crates;
 mod formats;

@@ -8,9 +8,19 @@ use crate::install;
 use crate::step;
 use crate::test;
 
-/// Packages that build the wheel, run its tests and read the files of a run.
-const PACKAGES: [&str; 9] =
-    ["ipykernel", "maturin", "matplotlib", "mcap", "nbclient", "pandas", "pyarrow", "pytest", "safetensors"];
+/// Packages that build the wheel, run its tests, read the files of a run and set the formulas of the book.
+const PACKAGES: [&str; 10] = [
+    "ipykernel",
+    "latex2mathml",
+    "maturin",
+    "matplotlib",
+    "mcap",
+    "nbclient",
+    "pandas",
+    "pyarrow",
+    "pytest",
+    "safetensors",
+];
 
 /// The interpreter of a virtual environment that has all of them.
 pub(crate) fn interpreter() -> Result<PathBuf> {

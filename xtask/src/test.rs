@@ -6,6 +6,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 
 use crate::boards;
+use crate::book;
 use crate::browser;
 use crate::crates;
 use crate::formats;
@@ -32,6 +33,7 @@ const STEPS: &[Step] = &[
     quick("locks", "check that every lock file has what is depended on", locks),
     quick("licences", "check that no file is another project's", licences::check),
     quick("crates", "check that docs/architecture.md shows the crates", crates::check),
+    quick("links", "check the links of every document", book::check_links),
     quick("features", "check that tasks have the same bits on every host", features),
     quick("alone", "check that the in-process swarm depends on none of the heavy parts", alone),
     quick("clippy", "lint the workspace", clippy),
@@ -44,7 +46,7 @@ const STEPS: &[Step] = &[
     long("python", "build the Python package and test its wheel", python::test),
     long("browser", "look at the live page in a real browser", browser::test),
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
-    long("docs", "build the documentation without a warning", docs),
+    long("docs", "build the documentation without a warning, and the book", docs),
     long("package", "package every crate that is not a board", package),
 ];
 
@@ -141,7 +143,8 @@ fn doctests() -> Result<()> {
 
 fn docs() -> Result<()> {
     let arguments = ["doc", "--workspace", EVERY_COMMAND, "--no-deps", "--locked"];
-    step::run_with("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+    step::run_with("cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])?;
+    book::build()
 }
 
 /// Heavy crates that a swarm in one process must not depend on.

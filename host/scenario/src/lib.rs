@@ -161,7 +161,7 @@ pub struct AlgorithmSection {
 }
 
 impl AlgorithmSection {
-    /// κ over links that come and go. `docs/files.md` has the rounds to 1 % with others.
+    /// κ over links that come and go. `docs/steps.md` has the rounds to 1 % with others.
     pub const USUAL_SELF_WEIGHT: f64 = 0.95;
 
     /// κ, where it does not follow from links.

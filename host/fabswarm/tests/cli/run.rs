@@ -247,7 +247,7 @@ fn more_agents_than_frames_can_name_run_on_arrays() {
     Folder::new().succeeds("run --agents 1100 --rounds 20 --edge-probability 0.01 --error-below 0");
 }
 
-/// The table of `docs/hosts.md`.
+/// The table of `docs/between-hosts.md`.
 #[test]
 fn blocks_that_hear_each_other_seldom_take_more_rounds() {
     let folder = Folder::new();

@@ -1,0 +1,80 @@
+"""mdBook preprocessor (`book.toml`): pages from other folders, links out of the book, formulas, and the help of the command.
+
+- A page that is one line `{{page ../FILE.md}}` becomes that file, whose links are relative to its own folder.
+- A link to a file outside `docs/` leads to the repository, since the book holds `docs/` alone.
+- `$$…$$` and `$…$` become MathML, which browsers show without a script or a font from elsewhere.
+- `{{commands}}` becomes the help of every command of the program that the variable FABSWARM names.
+"""
+
+import html
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+REPOSITORY = "https://github.com/fabswarm/fabswarm/blob/main/"
+# Code keeps its dollars and brackets.
+CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
+
+
+def formula(match):
+    from latex2mathml.converter import convert
+
+    display, inline = match.groups()
+    tex = html.unescape(display or inline).replace("\n", " ").strip()
+    return convert(tex, display="block" if display else "inline")
+
+
+def linked(text, folder):
+    def moved(match):
+        target = match[1]
+        if re.match(r"[a-z]+:|#", target):
+            return match[0]
+        path, hash, anchor = target.partition("#")
+        path = (folder / path).resolve()
+        if path.is_relative_to(DOCS):
+            return f"]({path.relative_to(DOCS)}{hash}{anchor})"
+        inside = [page.name for page in DOCS.glob("*.md") if f"{{{{page ../{path.relative_to(DOCS.parent)}}}}}" in page.read_text()]
+        return f"]({inside[0] if inside else REPOSITORY + str(path.relative_to(DOCS.parent))}{hash}{anchor})"
+
+    return re.sub(r"\]\(([^)\s]+)\)", moved, text)
+
+
+def commands(words=()):
+    program = os.environ.get("FABSWARM")
+    if not program:
+        return "Build the book with the variable `FABSWARM` to see the help of every command here."
+    text = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True).stdout
+    page = f"## fabswarm {' '.join(words)}\n\n```text\n{text.strip()}\n```\n\n"
+    listed = re.search(r"^Commands:\n(.*?)\n\n", text, re.S | re.M)
+    names = re.findall(r"^  (\w[\w-]*) ", listed[1], re.M) if listed else []
+    return page + "".join(commands((*words, name)) for name in names if name != "help")
+
+
+def rendered(text):
+    folder = DOCS
+    other = re.fullmatch(r"\{\{page (\S+)\}\}\s*", text)
+    if other:
+        path = DOCS / other[1]
+        text, folder = path.read_text(), path.parent
+    parts = CODE.split(linked(text, folder))
+    # Odd parts are code.
+    parts[::2] = [re.sub(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", formula, part, flags=re.S) for part in parts[::2]]
+    return "".join(parts).replace("{{commands}}", commands() if "{{commands}}" in text else "")
+
+
+def visit(items):
+    for item in items:
+        if isinstance(item, dict) and "Chapter" in item:
+            item["Chapter"]["content"] = rendered(item["Chapter"]["content"])
+            visit(item["Chapter"]["sub_items"])
+
+
+if sys.argv[1:2] == ["supports"]:
+    sys.exit(0 if sys.argv[2] == "html" else 1)
+book = json.load(sys.stdin)[1]
+visit(book.get("items", book.get("sections")))
+json.dump(book, sys.stdout)

@@ -1,0 +1,117 @@
+//! The book (`book/`, `docs/`), and the links of every document.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::install;
+use crate::python;
+use crate::step;
+use crate::test;
+
+/// Builds the book, with the help of every command in it. It fetches nothing once its tools are there.
+pub(crate) fn build() -> Result<()> {
+    let installed = step::command("mdbook", &["--version"]).output();
+    if installed.is_ok_and(|output| output.status.success()) {
+        println!("    mdbook is there");
+    } else {
+        install::announce("mdbook", "cargo", 20, 300);
+        step::run("cargo", &["install", "mdbook", "--version", "^0.5", "--locked"])?;
+    }
+    let python = python::interpreter()?;
+    let folder = python.parent().context("the interpreter is in no folder")?;
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let program = test::build_command()?;
+    let variables = [("PATH", path.as_str()), ("FABSWARM", &program.to_string_lossy())];
+    step::run_with("mdbook", &["build", "book"], &variables)
+}
+
+/// Fails where a document links to a file or heading that is not there, or where the book lacks a page of `docs/`.
+pub(crate) fn check_links() -> Result<()> {
+    let listed = step::output_of("git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.md"])?;
+    let mut broken = Vec::new();
+    let mut links = 0;
+    for document in listed.lines().filter(|document| step::root().join(document).exists()) {
+        for target in targets(&read(Path::new(document))?) {
+            links += 1;
+            if let Some(reason) = fault(Path::new(document), &target)? {
+                broken.push(format!("{document}: {target}: {reason}"));
+            }
+        }
+        let page = document.strip_prefix("docs/").filter(|page| *page != "SUMMARY.md");
+        if page.is_some_and(|page| !summary().contains(&format!("({page})"))) {
+            broken.push(format!("docs/SUMMARY.md has no line for {document}"));
+        }
+    }
+    if !broken.is_empty() {
+        bail!("{}", broken.join("\n"));
+    }
+    println!("    {links} links");
+    Ok(())
+}
+
+fn summary() -> String {
+    read(Path::new("docs/SUMMARY.md")).unwrap_or_default()
+}
+
+fn read(document: &Path) -> Result<String> {
+    let path = step::root().join(document);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The lines of a document that are not code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// The targets of its links, other than addresses.
+fn targets(text: &str) -> Vec<String> {
+    let links = prose(text).flat_map(|line| line.split("](").skip(1));
+    let targets = links.filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+/// Why a link of a document leads nowhere.
+fn fault(document: &Path, target: &str) -> Result<Option<&'static str>> {
+    let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let folder = document.parent().unwrap_or(Path::new(""));
+    let file = if path.is_empty() { document.to_owned() } else { folder.join(path) };
+    if !step::root().join(&file).exists() {
+        return Ok(Some("there is no such file"));
+    }
+    let mut text = if anchor.is_empty() { return Ok(None) } else { read(&file)? };
+    // A page of the book may stand for a document elsewhere.
+    if let Some(elsewhere) = text.strip_prefix("{{page ").and_then(|rest| rest.split("}}").next()) {
+        text = read(&file.parent().unwrap_or(Path::new("")).join(elsewhere))?;
+    }
+    let anchors: BTreeSet<String> =
+        prose(&text).filter(|line| line.starts_with('#')).map(anchor_of).collect();
+    Ok((!anchors.contains(anchor)).then_some("there is no such heading"))
+}
+
+/// The anchor that GitHub and mdBook give a heading.
+fn anchor_of(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{anchor_of, targets};
+
+    #[test]
+    fn links_and_anchors_are_found_outside_code() {
+        let text = "[a](b.md#c) and ![d](e.svg)\n```sh\n[x](y)\n```\n[f](https://example.org)";
+        assert_eq!(targets(text), ["b.md#c", "e.svg"]);
+        assert_eq!(anchor_of("## The floor of λ"), "the-floor-of-λ");
+        assert_eq!(anchor_of("### `a.toml` of b, n = 10"), "atoml-of-b-n--10");
+    }
+}
