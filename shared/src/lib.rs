@@ -1,7 +1,7 @@
 //! FAB for swarms, in a form that fits a microcontroller: agents that each hold a part of a bilevel problem agree on its
 //! solution by broadcasting to the agents that hear them.
 //!
-//! The algorithm is that of Yaoshuai Ma, Xiao Wang, Wei Yao and Jin Zhang, *FAB: A First-Order AB-based Gradient Algorithm for
+//! The algorithm is due to Yaoshuai Ma, Xiao Wang, Wei Yao and Jin Zhang, *FAB: A First-Order AB-based Gradient Algorithm for
 //! Distributed Bilevel Optimization over Time-Varying Directed Graphs* (preprint, 7 May 2026). [`fab`] says which of its equations
 //! stand where. The paper's convergence theorem does not cover the [`ledger`], momentum, [`fab::Order::AdaptFirst`],
 //! [`problem::PenaltyForm::Symmetric`] and [`fab::Turns`].

@@ -25,8 +25,8 @@ impl Presentation for MethodWorkload {
         let grid = &experiment.search;
         let list = |steps: &[f64]| steps.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
         vec![format!(
-            "Steps were searched for every method on the same grid and budget, for each panel by itself: on x {}; on y, z and v {}; \
-             {} rounds on seeds {}, which do not count below. The lowest settled error won.",
+            "Steps were searched for every method on the same grid and budget, for each panel by itself. On x: {}. On y, z and v: {}. \
+             Each try took {} rounds on seeds {}, which do not count below. The lowest settled error won.",
             list(&grid.upper),
             list(&grid.lower),
             grid.rounds,
