@@ -28,17 +28,20 @@ def formula(match):
     return convert(tex, display="block" if display else "inline")
 
 
-def linked(text, folder):
+def linked(text, folder, page):
+    """The text with links that were relative to `folder` and are now relative to `page`, a folder of the book."""
+
     def moved(match):
         target = match[1]
         if re.match(r"[a-z]+:|#", target):
             return match[0]
         path, hash, anchor = target.partition("#")
         path = (folder / path).resolve()
-        if path.is_relative_to(DOCS):
-            return f"]({path.relative_to(DOCS)}{hash}{anchor})"
-        inside = [page.name for page in DOCS.glob("*.md") if f"{{{{page ../{path.relative_to(DOCS.parent)}}}}}" in page.read_text()]
-        return f"]({inside[0] if inside else REPOSITORY + str(path.relative_to(DOCS.parent))}{hash}{anchor})"
+        stands_for = f"{{{{page ../{path.relative_to(DOCS.parent)}}}}}"
+        inside = [other for other in DOCS.glob("*.md") if stands_for in other.read_text()]
+        if inside or path.is_relative_to(DOCS):
+            return f"]({os.path.relpath(inside[0] if inside else path, page)}{hash}{anchor})"
+        return f"]({REPOSITORY}{path.relative_to(DOCS.parent)}{hash}{anchor})"
 
     return re.sub(r"\]\(([^)\s]+)\)", moved, text)
 
@@ -54,13 +57,13 @@ def commands(words=()):
     return page + "".join(commands((*words, name)) for name in names if name != "help")
 
 
-def rendered(text):
-    folder = DOCS
+def rendered(text, page):
+    folder = page
     other = re.fullmatch(r"\{\{page (\S+)\}\}\s*", text)
     if other:
         path = DOCS / other[1]
         text, folder = path.read_text(), path.parent
-    parts = CODE.split(linked(text, folder))
+    parts = CODE.split(linked(text, folder, page))
     # Odd parts are code.
     parts[::2] = [re.sub(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", formula, part, flags=re.S) for part in parts[::2]]
     return "".join(parts).replace("{{commands}}", commands() if "{{commands}}" in text else "")
@@ -69,8 +72,9 @@ def rendered(text):
 def visit(items):
     for item in items:
         if isinstance(item, dict) and "Chapter" in item:
-            item["Chapter"]["content"] = rendered(item["Chapter"]["content"])
-            visit(item["Chapter"]["sub_items"])
+            chapter = item["Chapter"]
+            chapter["content"] = rendered(chapter["content"], (DOCS / chapter["path"]).parent)
+            visit(chapter["sub_items"])
 
 
 if sys.argv[1:2] == ["supports"]:

@@ -10,6 +10,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The pages in a folder of the repository.
+fn pages(folder: &str) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+}
+
 /// The commands of a document: lines of its shell blocks, and code in its sentences.
 fn commands(text: &str) -> Vec<String> {
     let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
@@ -41,8 +47,7 @@ fn the_commands_of_the_readme_work() {
 #[test]
 fn every_command_of_the_book_is_one() {
     let folder = Folder::new();
-    let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let pages = pages("docs").chain(pages("docs/paper"));
     let others = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "host/python/README.md"];
     let mut all: Vec<(PathBuf, String)> = Vec::new();
     for path in pages.chain(others.map(|name| root().join(name))) {
@@ -69,9 +74,10 @@ fn the_scenario_of_the_book_runs() {
 /// The verdicts on claims of the paper: rows in brackets are controls, and some sections are not in the paper.
 #[test]
 fn the_readme_counts_the_claims_as_the_tables_do() {
-    let page = fs::read_to_string(root().join("docs/paper.md")).unwrap();
     let (mut seen, mut in_part, mut unseen) = (0, 0, 0);
-    for section in page.split("\n### ").filter(|section| !section.contains("Not in the paper")) {
+    let texts: Vec<String> = pages("docs/paper").map(|page| fs::read_to_string(page).unwrap()).collect();
+    let sections = texts.iter().flat_map(|text| text.split("\n## "));
+    for section in sections.filter(|section| !section.contains("Not in the paper")) {
         for table in section.split("| claim of the paper ").skip(1) {
             let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
             for row in rows.filter(|row| !row.starts_with("| (")) {
