@@ -3,6 +3,7 @@
 - A page that is one line `{{page ../FILE.md}}` becomes that file, whose links are relative to its own folder.
 - A link to a file outside `docs/` leads to the repository, since the book holds `docs/` alone.
 - `$$…$$` and `$…$` become MathML, which browsers show without a script or a font from elsewhere.
+- `{{rustdoc ../FILE.rs}}` becomes the documentation of that module, and `{{boards}}` that of every board with its `board.toml`.
 - `{{commands}}` becomes the help of every command of the program that the variable FABSWARM names.
 """
 
@@ -57,12 +58,27 @@ def commands(words=()):
     return page + "".join(commands((*words, name)) for name in names if name != "help")
 
 
+def rustdoc(path):
+    lines = [line[4:] for line in path.read_text().splitlines() if line.startswith("//!")]
+    # Examples keep their code and lose the lines that rustdoc hides; links to items become their names.
+    text = "\n".join(line for line in lines if not line.startswith("# ")).replace("```\nuse ", "```rust\nuse ")
+    return re.sub(r"\[([^\]]+)\](?:\((?:super|crate|self)[^)]*\))?(?!\()", r"\1", text)
+
+
+def boards():
+    for path in sorted((DOCS.parent / "boards").glob("*/board.toml")):
+        program = path.parent / "src/main.rs"
+        yield f"## {path.parent.name}\n\n{rustdoc(program) if program.exists() else ''}\n\n```toml\n{path.read_text().strip()}\n```\n"
+
+
 def rendered(text, page):
     folder = page
     other = re.fullmatch(r"\{\{page (\S+)\}\}\s*", text)
     if other:
         path = DOCS / other[1]
         text, folder = path.read_text(), path.parent
+    text = re.sub(r"\{\{rustdoc (\S+)\}\}", lambda match: rustdoc(DOCS / match[1]), text)
+    text = text.replace("{{boards}}", "\n".join(boards()) if "{{boards}}" in text else "")
     parts = CODE.split(linked(text, folder, page))
     # Odd parts are code.
     parts[::2] = [re.sub(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", formula, part, flags=re.S) for part in parts[::2]]
