@@ -7,19 +7,6 @@ use fabswarm_shared::rng::{Purpose, Stream};
 const SENSITIVITY_DBM: f64 = -95.0;
 /// A packet is read in spite of another one if it is stronger by this much.
 const CAPTURE_DB: f64 = 3.0;
-/// A signal above this makes the channel busy.
-const BUSY_DBM: f64 = -85.0;
-
-/// Senders that do not belong to the swarm, heard by all.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ForeignTraffic {
-    /// The share of time in which they send.
-    pub(crate) load: f64,
-    /// Length of a packet.
-    pub(crate) packet_us: f64,
-    /// Signal at every agent.
-    pub(crate) signal_dbm: f64,
-}
 
 /// What happened on the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,14 +19,8 @@ pub(crate) struct ChannelCounts {
     pub(crate) received: u64,
     /// Of these, how many overlapped with another packet of the swarm in reach of the receiver, whether or not one was read.
     pub(crate) collisions: u64,
-    /// Of these collisions, how many packets were read all the same.
-    pub(crate) captured: u64,
     /// Receptions in reach while the receiver was sending.
     pub(crate) deaf: u64,
-    /// Receptions that a foreign packet spoiled.
-    pub(crate) foreign: u64,
-    /// Slots left out because the channel was busy.
-    pub(crate) busy: u64,
     /// Slots left out because the law allows no more airtime.
     pub(crate) over_duty: u64,
     /// Slots left out because they had begun before the agent knew of them.
@@ -64,7 +45,6 @@ pub(crate) enum PacketFate {
     OutOfReach,
     Deaf,
     Collided,
-    Foreign,
     Lost,
     Received { is_captured: bool },
 }
@@ -75,31 +55,18 @@ pub(crate) struct Channel {
     seed: u64,
     packets: Vec<PacketOnAir>,
     loss: f64,
-    foreign: Option<ForeignTraffic>,
     draws: u32,
 }
 
 impl Channel {
-    pub(crate) fn new(seed: u64, loss: f64, foreign: Option<ForeignTraffic>) -> Self {
-        Self { seed, packets: Vec::new(), loss, foreign, draws: 0 }
+    pub(crate) fn new(seed: u64, loss: f64) -> Self {
+        Self { seed, packets: Vec::new(), loss, draws: 0 }
     }
 
     /// A packet begins. Those that ended before `forget_before_us` are forgotten.
     pub(crate) fn send(&mut self, packet: PacketOnAir, forget_before_us: f64) {
         self.packets.retain(|old| old.end_us >= forget_before_us);
         self.packets.push(packet);
-    }
-
-    /// Whether `listener` finds the channel busy in the `listen_us` before `now_us`.
-    pub(crate) fn is_busy(&self, listener: usize, now_us: f64, listen_us: f64) -> bool {
-        let is_heard = |packet: &PacketOnAir| {
-            let path = packet.paths[listener];
-            packet.sender != listener
-                && path.signal_dbm >= BUSY_DBM
-                && packet.start_us + path.delay_us < now_us
-                && packet.end_us + path.delay_us > now_us - listen_us
-        };
-        self.packets.iter().any(is_heard) || self.is_foreign(now_us - listen_us, now_us).is_some()
     }
 
     /// What becomes of the packet of `sender` that began at `start_us` at `receiver`, now that it is over.
@@ -127,29 +94,11 @@ impl Channel {
         if has_collided && path.signal_dbm < strongest + CAPTURE_DB {
             return PacketFate::Collided;
         }
-        if self.is_foreign(from, to).is_some_and(|signal| path.signal_dbm < signal + CAPTURE_DB) {
-            return PacketFate::Foreign;
-        }
         self.draws = self.draws.wrapping_add(1);
         let mut stream = Stream::new(self.seed, receiver as u32, self.draws, Purpose::Air);
         if stream.uniform_f64() < self.loss {
             return PacketFate::Lost;
         }
         PacketFate::Received { is_captured: has_collided }
-    }
-
-    /// The signal of a foreign packet between two times. There is at most one in each period of packets and pauses.
-    fn is_foreign(&self, from_us: f64, to_us: f64) -> Option<f64> {
-        let foreign = self.foreign?;
-        let period = foreign.packet_us / foreign.load;
-        let first = (from_us / period) as u32;
-        let last = (to_us / period) as u32;
-        (first.saturating_sub(1)..=last)
-            .any(|number| {
-                let mut stream = Stream::new(self.seed, u32::MAX, number, Purpose::Air);
-                let start = (f64::from(number) + stream.uniform_f64()) * period;
-                start < to_us && start + foreign.packet_us > from_us
-            })
-            .then_some(foreign.signal_dbm)
     }
 }

@@ -52,8 +52,6 @@ fn agents_converge_by_their_own_clocks() {
         loss: 0.2,
         power_spread_db: 1.0,
         places: Places::Bench { radius_m: 15.0 },
-        foreign: None,
-        listens_before: false,
     });
     for agent in 0..AGENTS {
         air.switch_on(agent, 0);

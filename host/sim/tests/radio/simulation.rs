@@ -1,6 +1,6 @@
 //! Agents with clocks of their own on one channel.
 
-use super::channel::{Channel, ChannelCounts, ForeignTraffic, PacketFate, PacketOnAir};
+use super::channel::{Channel, ChannelCounts, PacketFate, PacketOnAir};
 use super::clock::ClockError;
 use super::places::{Places, RadioPath};
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -8,9 +8,6 @@ use fabswarm_shared::slots::{Hearing, SlotSchedule, SlotTask, Stamp, Superframe}
 use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioTiming};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
-
-/// How long a radio listens before it talks.
-const LISTEN_US: f64 = 128.0;
 
 /// What a simulated radio swarm is like.
 #[derive(Clone, Debug)]
@@ -35,10 +32,6 @@ pub(crate) struct RadioSettings {
     pub(crate) power_spread_db: f64,
     /// Where agents are.
     pub(crate) places: Places,
-    /// Senders that do not belong to the swarm.
-    pub(crate) foreign: Option<ForeignTraffic>,
-    /// Whether agents listen before they talk.
-    pub(crate) listens_before: bool,
 }
 
 /// What happened in a simulated radio swarm.
@@ -154,7 +147,7 @@ impl RadioAir {
         let longest = settings.radio.packet_us(settings.radio.mtu);
         Self {
             stations: (0..settings.superframe.agents).map(station).collect(),
-            channel: Channel::new(settings.seed, settings.loss, settings.foreign),
+            channel: Channel::new(settings.seed, settings.loss),
             queue: BinaryHeap::new(),
             pushed: 0,
             now_us: 0.0,
@@ -281,10 +274,6 @@ impl RadioAir {
             self.counts.too_long += 1;
             return;
         }
-        if self.settings.listens_before && self.channel.is_busy(agent, self.now_us, LISTEN_US) {
-            self.counts.busy += 1;
-            return;
-        }
         if !self.stations[agent].spend(radio.duty_limit, f64::from(radio.airtime_us(bytes)), self.now_us) {
             self.counts.over_duty += 1;
             return;
@@ -353,11 +342,9 @@ impl RadioAir {
                 PacketFate::OutOfReach | PacketFate::Lost => {}
                 PacketFate::Deaf => self.counts.deaf += 1,
                 PacketFate::Collided => self.counts.collisions += 1,
-                PacketFate::Foreign => self.counts.foreign += 1,
                 PacketFate::Received { is_captured } => {
                     self.counts.received += 1;
                     self.counts.collisions += u64::from(is_captured);
-                    self.counts.captured += u64::from(is_captured);
                     self.frames[frame].received[receiver] += 1;
                 }
             }

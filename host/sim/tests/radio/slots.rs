@@ -1,6 +1,5 @@
 //! Slots on clocks that differ, beside what was planned.
 
-use super::channel::ForeignTraffic;
 use super::places::Places;
 use super::simulation::{RadioAir, RadioEvent, RadioSettings};
 use fabswarm_sim::air::radio::{LoraSettings, RadioKind, RadioNeeds, RadioPlan, RadioTiming};
@@ -23,8 +22,6 @@ fn settings(radio: RadioKind, needs: &RadioNeeds, places: Places) -> RadioSettin
         loss: 0.0,
         power_spread_db: 1.0,
         places,
-        foreign: None,
-        listens_before: false,
     }
 }
 
@@ -257,24 +254,6 @@ fn clocks_that_swing_are_followed() {
     let before = air.counts();
     air.run_until(air.seconds() + 2000.0 * period, |_| {});
     assert_eq!(air.counts().collisions, before.collisions);
-}
-
-#[test]
-fn foreign_traffic_is_listened_for() {
-    let foreign = Some(ForeignTraffic { load: 0.1, packet_us: 2000.0, signal_dbm: -75.0 });
-    let run = |listens_before| {
-        let settings = settings(RadioKind::Ieee802154, &needs(10), BENCH);
-        let mut air = all_on(RadioSettings { foreign, listens_before, ..settings });
-        air.run_until(60.0, |_| {});
-        assert!(air.is_synchronised());
-        air.counts()
-    };
-    let (deaf, polite) = (run(false), run(true));
-    assert_eq!((deaf.busy, deaf.collisions), (0, 0));
-    assert!(polite.busy > 100, "{polite:?}");
-    // A packet that is there before the slot is heard; one that begins in it is not.
-    assert!(polite.foreign < deaf.foreign, "{polite:?} {deaf:?}");
-    assert_eq!(polite.collisions, 0);
 }
 
 #[test]
