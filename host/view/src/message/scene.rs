@@ -6,55 +6,9 @@
 use super::{RunMessage, Timestamp, Topic};
 use fabswarm_sim::swarm::{AgentCondition, LinkView, SwarmView};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::f64::consts::TAU;
 use std::time::Duration;
-
-/// `foxglove.SceneUpdate`, of which every message replaces the one before.
-#[derive(Serialize)]
-struct SceneUpdate {
-    round: u64,
-    seconds: f64,
-    deletions: [(); 0],
-    entities: [SceneEntity; 1],
-}
-
-#[derive(Serialize)]
-struct SceneEntity {
-    timestamp: Timestamp,
-    frame_id: &'static str,
-    id: &'static str,
-    lifetime: Timestamp,
-    frame_locked: bool,
-    metadata: [(); 0],
-    arrows: [(); 0],
-    cubes: [(); 0],
-    spheres: Vec<SpherePrimitive>,
-    cylinders: [(); 0],
-    lines: [LinePrimitive; 1],
-    triangles: [(); 0],
-    texts: [(); 0],
-    models: [(); 0],
-}
-
-#[derive(Serialize)]
-struct SpherePrimitive {
-    pose: Pose,
-    size: ScenePoint,
-    color: Colour,
-}
-
-#[derive(Serialize)]
-struct LinePrimitive {
-    /// Every two points are a line.
-    r#type: u8,
-    pose: Pose,
-    thickness: f64,
-    scale_invariant: bool,
-    points: Vec<ScenePoint>,
-    color: Colour,
-    colors: Vec<Colour>,
-    indices: [(); 0],
-}
 
 #[derive(Clone, Copy, Default, Serialize)]
 struct ScenePoint {
@@ -71,39 +25,23 @@ struct Colour {
     a: f32,
 }
 
-#[derive(Serialize)]
-struct Pose {
-    position: ScenePoint,
-    orientation: Quaternion,
-}
-
-#[derive(Serialize)]
-struct Quaternion {
-    x: f64,
-    y: f64,
-    z: f64,
-    w: f64,
-}
-
-impl Pose {
-    const fn at(position: ScenePoint) -> Self {
-        Self { position, orientation: Quaternion { x: 0.0, y: 0.0, z: 0.0, w: 1.0 } }
-    }
-}
-
 /// A line of two points for every two points of a list.
 const LINE_LIST: u8 = 2;
+
+/// A pose without a turn.
+fn pose(position: ScenePoint) -> Value {
+    json!({"position": position, "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}})
+}
 
 /// Agents where they fly, or on a circle; links over which something arrived in the last slot, from green to red by what they lost
 /// so far. `began` is when the run began, since 1970.
 pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> RunMessage {
     let places = places(view);
     let diameter = diameter(&places);
-    let spheres = view.agents.iter().zip(&places).map(|(agent, &place)| SpherePrimitive {
-        pose: Pose::at(place),
-        size: ScenePoint { x: diameter, y: diameter, z: diameter },
-        color: colour_of_agent(agent.condition),
-    });
+    let size = ScenePoint { x: diameter, y: diameter, z: diameter };
+    let spheres = view.agents.iter().zip(&places).map(
+        |(agent, &place)| json!({"pose": pose(place), "size": size, "color": colour_of_agent(agent.condition)}),
+    );
     let (mut points, mut colors) = (Vec::new(), Vec::new());
     for link in view.links.iter().filter(|link| link.is_up) {
         let ends = [link.sender, link.receiver].map(|agent| places.get(agent as usize).copied());
@@ -113,35 +51,38 @@ pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> RunMessage
         }
     }
     let now = began + elapsed;
-    let entity = SceneEntity {
-        timestamp: Timestamp { sec: now.as_secs(), nsec: now.subsec_nanos() },
-        frame_id: "swarm",
-        id: "swarm",
-        // Until the next one.
-        lifetime: Timestamp { sec: 0, nsec: 0 },
-        frame_locked: false,
-        metadata: [],
-        arrows: [],
-        cubes: [],
-        spheres: spheres.collect(),
-        cylinders: [],
-        lines: [LinePrimitive {
-            r#type: LINE_LIST,
-            pose: Pose::at(ScenePoint::default()),
-            thickness: 1.0,
-            scale_invariant: true,
-            points,
-            color: Colour { r: 1.0, g: 1.0, b: 1.0, a: 0.5 },
-            colors,
-            indices: [],
+    // It replaces the scene before it, and stays until the next one.
+    let scene = json!({
+        "round": view.round,
+        "seconds": elapsed.as_secs_f64(),
+        "deletions": [],
+        "entities": [{
+            "timestamp": Timestamp { sec: now.as_secs(), nsec: now.subsec_nanos() },
+            "frame_id": "swarm",
+            "id": "swarm",
+            "lifetime": Timestamp { sec: 0, nsec: 0 },
+            "frame_locked": false,
+            "metadata": [],
+            "arrows": [],
+            "cubes": [],
+            "spheres": spheres.collect::<Vec<_>>(),
+            "cylinders": [],
+            "lines": [{
+                "type": LINE_LIST,
+                "pose": pose(ScenePoint::default()),
+                "thickness": 1.0,
+                "scale_invariant": true,
+                "points": points,
+                "color": Colour { r: 1.0, g: 1.0, b: 1.0, a: 0.5 },
+                "colors": colors,
+                "indices": [],
+            }],
+            "triangles": [],
+            "texts": [],
+            "models": [],
         }],
-        triangles: [],
-        texts: [],
-        models: [],
-    };
-    let update =
-        SceneUpdate { round: view.round, seconds: elapsed.as_secs_f64(), deletions: [], entities: [entity] };
-    let json = serde_json::to_string(&update).expect("plain numbers and strings serialise");
+    });
+    let json = scene.to_string();
     RunMessage { topic: Topic::Scene, round: view.round, elapsed, json }
 }
 
@@ -201,7 +142,6 @@ fn colour_of_link(link: &LinkView) -> Colour {
 mod tests {
     use super::*;
     use fabswarm_sim::swarm::AgentView;
-    use serde_json::{Value, json};
 
     #[test]
     fn agents_are_spheres_and_links_that_carry_something_are_lines() {
