@@ -34,9 +34,6 @@ pub(super) fn partial_words(program: &ModelProgram, agents: usize) -> usize {
 
 impl PassLaunch<'_> {
     /// Bias, scores, softmax and mean of values, when `ops` begin with them; returns how many operations that were.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn attention(&self, ops: &[Op]) -> Result<usize> {
         let &[
             Op::Activate { x, out, bias: Some(bias), function: Function::Identity, .. },
@@ -65,9 +62,6 @@ impl PassLaunch<'_> {
     }
 
     /// The way back, with the gradient of the bias; returns how many operations that were.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn attention_backward(&self, ops: &[Op]) -> Result<usize> {
         let &[
             Op::Gemm(score),

@@ -65,9 +65,6 @@ fn kind(spot: Spot) -> sys::cudaDataType {
 
 impl PassLaunch<'_> {
     /// Enqueues one product for all agents.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn gemm(&self, gemm: &Gemm, grid: Option<&Grid>) -> Result<()> {
         let [a, b, c] = [gemm.a, gemm.b, gemm.c].map(|operand| self.product_spot(operand.view));
         let (alpha, beta) = (gemm.alpha as f32, gemm.beta as f32);

@@ -19,7 +19,7 @@ use crate::program::{Function, Geometry, MemorySpace, Op, Pooling, View};
 /// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`.
 const LAYER_NORM_COLUMNS: usize = 1024;
 
-/// A pass under way.
+/// A pass under way. Unsafe functions that do not say what they ask for ask for the same as [`PassLaunch::all`].
 #[derive(Debug)]
 pub(super) struct PassLaunch<'a> {
     pub device: &'a Cuda,
@@ -123,9 +123,6 @@ impl PassLaunch<'_> {
 
     /// Clears what the operations of a way back will add to, on a stream of its own: the way there needs little of the memory's
     /// bandwidth. Returns that stream, for the way back to wait for, where there is anything to clear.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn clear_beside(&self, ops: &[Op]) -> Result<Option<&Arc<CudaStream>>> {
         let Cuda { streams, kernels, .. } = self.device;
         let (stream, beside) = (&streams[self.group % 2], &streams[2 + self.group % 2]);
@@ -143,9 +140,6 @@ impl PassLaunch<'_> {
     }
 
     /// Does operations that go through memory once when they are done together, where `ops` begin with such; returns how many.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn several(&self, ops: &[Op]) -> Result<usize> {
         match *ops {
             // A function's derivative and the sums of its result by column.
@@ -183,8 +177,6 @@ impl PassLaunch<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn one(&self, op: &Op) -> Result<()> {
         match *op {
             Op::Gemm(_) | Op::ClearGradient { .. } => Ok(()),
@@ -211,9 +203,6 @@ impl PassLaunch<'_> {
     }
 
     /// Launches a kernel that takes these views first, with a thread for every `lane` of so many words.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn by_word(
         &self,
         name: &'static str,
@@ -226,9 +215,6 @@ impl PassLaunch<'_> {
     }
 
     /// The same with the wide form of the kernel where rows of so many columns allow it.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn by_lane(
         &self,
         [single, wide]: [&'static str; 2],
@@ -241,8 +227,6 @@ impl PassLaunch<'_> {
         self.by_word(if lane > 1 { wide } else { single }, [words, lane], views, rest)
     }
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn pointwise(&self, op: &Op) -> Result<()> {
         let step = Arg::Long(self.stride);
         match *op {
@@ -292,8 +276,6 @@ impl PassLaunch<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn image(&self, op: &Op) -> Result<()> {
         match *op {
             Op::Patches { x, patches, geometry } => {
@@ -314,8 +296,6 @@ impl PassLaunch<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn pool(
         &self,
         name: &'static str,
@@ -328,8 +308,6 @@ impl PassLaunch<'_> {
         self.by_word(name, [words, 1], views, &[&[Arg::Long(words)][..], &sizes.map(Arg::Int)].concat())
     }
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn norm(&self, op: &Op) -> Result<()> {
         let step = Arg::Long(self.stride);
         match *op {
@@ -375,8 +353,6 @@ impl PassLaunch<'_> {
         area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1
     }
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn text(&self, op: &Op) -> Result<()> {
         let step = Arg::Long(self.stride);
         let CudaPass { program, tokens, lengths, .. } = self.pass;
@@ -432,8 +408,6 @@ impl PassLaunch<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn softmax(
         &self,
         [single, wide, short]: [&'static str; 3],

@@ -56,9 +56,6 @@ pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
 
 impl PassLaunch<'_> {
     /// Sums of `d` by column, after an [`Op::ActivateBackward`] where there is one.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn bias_gradient(
         &self,
         d: View,
@@ -93,9 +90,6 @@ impl PassLaunch<'_> {
 
     /// The gradient of a layer norm's input with the sums by column that `gradients` are: of `d · normal`, of `d`, and where there
     /// is a third of the input's gradient itself. Returns whether the norm has a shape for that.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn norm_backward_sums(&self, op: &Op, gradients: &[usize]) -> Result<bool> {
         let Op::NormBackward { d, normal, inverse, gain, dx, shape } = *op else { return Ok(false) };
         if !self.is_row(shape, &[d, normal, dx]) {
@@ -120,9 +114,6 @@ impl PassLaunch<'_> {
     }
 
     /// Sums of `d · normal` and of `d` by column: gradients of gain and shift.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn norm_gradient(
         &self,
         d: View,
@@ -149,17 +140,11 @@ impl PassLaunch<'_> {
     }
 
     /// Adds the sums of all splits up where there is more than one; a single one has written the gradients itself.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     pub(super) unsafe fn sum_splits(&self, offsets: &[usize], columns: usize, splits: usize) -> Result<()> {
         if splits == 1 { Ok(()) } else { self.add_splits(offsets, columns, splits) }
     }
 
     /// Adds the sums of splits up to the gradients of up to three parameters.
-    ///
-    /// # Safety
-    /// As for [`PassLaunch::all`].
     unsafe fn add_splits(&self, offsets: &[usize], columns: usize, splits: usize) -> Result<()> {
         let to = [0, 1, 2].map(|sum| self.gradient(offsets.get(sum).copied()));
         let sizes = [columns, splits, self.pass.agents].map(Arg::Int);
