@@ -23,6 +23,5 @@ pub mod small;
 mod spread;
 pub mod table;
 pub mod tape;
-#[cfg(feature = "large")]
 pub mod training;
 pub mod verdict;

@@ -9,7 +9,6 @@ use crate::campaign::{self, CampaignError, Progress};
 use crate::experiment::Experiment;
 use crate::page::{self, Presentation, Section};
 use crate::small::MethodWorkload;
-#[cfg(feature = "large")]
 use crate::training::TrainingWorkload;
 
 /// An experiment of any kind.
@@ -56,9 +55,8 @@ pub fn all(is_quick: bool) -> Result<Vec<Box<dyn NamedExperiment>>, Diagnostic> 
         let boxed = |experiment: Experiment<W>| -> Box<dyn NamedExperiment> { Box::new(experiment) };
         Ok(Experiment::all(is_quick)?.into_iter().map(boxed).collect())
     }
-    let all = of_kind::<MethodWorkload>(is_quick)?;
-    #[cfg(feature = "large")]
-    let all = all.into_iter().chain(of_kind::<TrainingWorkload>(is_quick)?).collect();
+    let mut all = of_kind::<MethodWorkload>(is_quick)?;
+    all.extend(of_kind::<TrainingWorkload>(is_quick)?);
     Ok(all)
 }
 
