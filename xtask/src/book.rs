@@ -17,8 +17,9 @@ pub(crate) fn build() -> Result<()> {
     if installed.is_ok_and(|output| output.status.success()) {
         println!("    mdbook is there");
     } else {
-        install::announce("mdbook", "cargo", 20, 300);
-        step::run("cargo", &["install", "mdbook", "--version", "^0.5", "--locked"])?;
+        install::announce("mdbook", "cargo", 20, 350);
+        let what = ["install", "mdbook", "--version", "^0.5", "--locked"];
+        step::run("cargo", &[&what[..], &["--no-default-features", "--features", "search"]].concat())?;
     }
     let python = python::interpreter()?;
     let folder = python.parent().context("the interpreter is in no folder")?;
