@@ -40,7 +40,7 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     BUILD_ID,
     packet::{BoardIdentity, Boot, Packet},
-    provisioning::{Page, PageProblem},
+    provisioning::{Pace, Page, PageProblem},
     wire::seal::Sealer,
 };
 use health::Health;
@@ -121,7 +121,7 @@ pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
     }
     let Buffers { peers, incoming, outgoing } = buffers;
     let mut place: Option<BoardAgent<'_, P>> = None;
-    let error = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
+    let (error, is_trial_over) = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
         Ok((page, agent)) => {
             link.start(page.agent.id, agent.boot(), page.pace.into());
             let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
@@ -143,10 +143,14 @@ pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
                 PacketSender::new(sender),
             );
             select(link::serve(&mut link, to_agent, from_agent), rounds.run()).await;
-            provisioning::Error::InService
+            (provisioning::Error::InService, matches!(page.pace, Pace::Slots { .. }))
         }
-        Err(error) => error,
+        Err(error) => (error, false),
     };
+    // Otherwise the board would fly this trial again, and alone, when it next gets power.
+    if is_trial_over && !storage.erase_page() {
+        error!("the page of the trial could not be erased");
+    }
     error!("no agent runs: {}", error);
     serve_without_agent(boot(Err(error)), &mut link, &mut storage, &mut health, incoming.scratch()).await
 }

@@ -48,6 +48,7 @@ pub trait PageFlash {
 pub struct BoardStorage<F> {
     flash: F,
     newest: Option<StateRecord>,
+    is_page_erased: bool,
 }
 
 /// A state being written; it becomes valid with [`commit`](Self::commit).
@@ -146,9 +147,16 @@ struct StateRecord {
 }
 
 impl<F: PageFlash> BoardStorage<F> {
+    /// Erases the page. Returns whether that succeeded.
+    pub(crate) fn erase_page(&mut self) -> bool {
+        self.is_page_erased = self.flash.erase_page();
+        self.is_page_erased
+    }
+
     /// Writes bytes of a new page; at offset 0 the old one is erased. Returns whether that succeeded.
     pub(crate) fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
-        (offset > 0 || self.flash.erase_page()) && self.flash.write_page(offset, bytes)
+        let is_erased = core::mem::take(&mut self.is_page_erased);
+        (offset > 0 || is_erased || self.flash.erase_page()) && self.flash.write_page(offset, bytes)
     }
 }
 
@@ -156,7 +164,7 @@ impl<F: NorFlash> BoardStorage<F> {
     /// Finds the newest state in `flash`.
     pub fn new(flash: F) -> Self {
         const { assert!(UNIT_BYTES.is_multiple_of(F::WRITE_SIZE) && F::READ_SIZE <= WORD_BYTES) };
-        let mut storage = Self { flash, newest: None };
+        let mut storage = Self { flash, newest: None, is_page_erased: false };
         let found = storage.ring().step_by(F::ERASE_SIZE).filter_map(|at| storage.record(at));
         storage.newest = found.max_by_key(|record| record.number);
         storage
