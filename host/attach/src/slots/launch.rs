@@ -10,7 +10,7 @@ use crate::{AgentLocation, Error, Placement};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::air::radio::RadioKind;
-use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::scenario::{FaultsSection, Scenario};
 use fabswarm_sim::swarm::Meter;
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, ExactAgents};
@@ -35,6 +35,8 @@ impl SlotBoards {
         let agents = locations.len();
         let needs = check_sizes(&task, agents)?;
         check_locations(locations, plan.radio.kind)?;
+        let is_carried = plan.radio.kind == RadioKind::Carried || !locations.contains(&AgentLocation::Serial);
+        check_faults(&scenario.faults, is_carried)?;
         let launcher = Launcher {
             pages: PageMaker::new(&task, &setup, plan.pace, rounds),
             needs,
@@ -70,6 +72,30 @@ impl SlotBoards {
         }
         Ok(boards)
     }
+}
+
+/// Refuses faults that nobody applies to boards which keep their own time: of frames that the host carries, some can be lost.
+fn check_faults(faults: &FaultsSection, is_carried: bool) -> Result<(), Diagnostic> {
+    let unapplied = [
+        ("crashes", !faults.crashes.0.is_empty()),
+        ("frozen", !faults.frozen.0.is_empty()),
+        ("radio_off", !faults.radio_off.0.is_empty()),
+        ("iid_loss", faults.iid_loss > 0.0 && !is_carried),
+        ("burst_loss", faults.burst_loss > 0.0),
+        ("delay_rounds", faults.delay_rounds > 0),
+        ("duplication", faults.duplication > 0.0),
+        ("reordering", faults.reordering > 0.0),
+        ("bit_corruption", faults.bit_corruption > 0.0),
+    ];
+    let named: Vec<String> =
+        unapplied.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("faults.{name}")).collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    Err(Diagnostic::new(
+        format!("swarm.pace is \"slots\", and the host does not apply {} to such boards", named.join(", ")),
+        "leave them out and cut power or antennas by hand, or set swarm.pace to \"air\"",
+    ))
 }
 
 /// Refuses agents that keep no time of their own, or do not hear each other.
