@@ -13,12 +13,15 @@ use crate::machine::{
     boot_check::{check_boot, has_failed, start_cause},
 };
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::packet::{Packet, Telemetry};
+use fabswarm_shared::packet::{Boot, Packet, Telemetry};
 use fabswarm_sim::swarm::{BoardView, DigestCounts};
 use mio::Poll;
 use phase::BoardPhase;
 use std::time::{Duration, Instant};
 use timeouts::{HangWatch, ResetTimer};
+
+/// A board that has ended this many rounds since its last fault has recovered from it.
+const FAULT_FREE_ROUNDS: u64 = 64;
 
 /// The comparison of the frames that a board and its shadow sent in a round.
 #[derive(Debug, Default)]
@@ -75,6 +78,10 @@ pub(crate) struct LockStepBoard {
     /// Why it started last, and how its last run ended.
     pub(crate) start_cause: String,
     state_request: Option<PendingState>,
+    /// Faults of its firmware, each within [`FAULT_FREE_ROUNDS`] of the one before.
+    faults: u32,
+    /// The rounds that it had ended at the last of them.
+    checks_at_fault: u64,
 }
 
 impl LockStepBoard {
@@ -104,6 +111,8 @@ impl LockStepBoard {
             hang_place: None,
             start_cause: String::new(),
             state_request: None,
+            faults: 0,
+            checks_at_fault: 0,
         }
     }
 
@@ -155,7 +164,7 @@ impl LockStepBoard {
         self.frame_check = FrameCheck::Pending;
         self.state_request = None;
         // Another reset would only make another boot.
-        if loss == BoardLoss::Restarted && self.link.is_serial() {
+        if matches!(loss, BoardLoss::Restarted | BoardLoss::Failed) && self.link.is_serial() {
             return Ok(());
         }
         self.link.kill(false)?;
@@ -323,8 +332,7 @@ impl LockStepBoard {
                 check_boot(&self.link, &boot)?;
                 // It has restarted once more.
                 if boot.page.is_ok_and(|page| self.is_other_boot(page.boot, has_failed(&boot))) {
-                    self.start_cause = start_cause(&boot);
-                    self.loss = Some(BoardLoss::Restarted);
+                    self.note_restart(&boot);
                     return Ok(());
                 }
                 self.started_boot = self.started_boot.or(boot.page.ok().map(|page| page.boot));
@@ -333,10 +341,7 @@ impl LockStepBoard {
                 self.link.push(&Packet::Start { air_round: round });
                 self.phase = BoardPhase::Starting;
             }
-            (Ok(Packet::Boot(boot)), BoardPhase::Up) => {
-                self.start_cause = start_cause(&boot);
-                self.loss = Some(BoardLoss::Restarted);
-            }
+            (Ok(Packet::Boot(boot)), BoardPhase::Up) => self.note_restart(&boot),
             (Ok(Packet::Boot(boot)), BoardPhase::Lost) => {
                 check_boot(&self.link, &boot)?;
                 self.start_cause = start_cause(&boot);
@@ -372,6 +377,19 @@ impl LockStepBoard {
             (Ok(_), _) => {}
         }
         Ok(())
+    }
+
+    fn note_restart(&mut self, boot: &Boot) {
+        self.start_cause = start_cause(boot);
+        self.loss = Some(if has_failed(boot) { BoardLoss::Failed } else { BoardLoss::Restarted });
+    }
+
+    /// Counts a fault of its firmware, and returns how many came one soon after the other.
+    pub(crate) fn count_fault(&mut self) -> u32 {
+        let rounds = self.digests.checks - self.checks_at_fault;
+        self.faults = if rounds < FAULT_FREE_ROUNDS { self.faults + 1 } else { 1 };
+        self.checks_at_fault = self.digests.checks;
+        self.faults
     }
 
     /// Whether a starting board is in another boot than its shadow, or failed in the boot in which it was first started: it would fail

@@ -35,6 +35,9 @@ const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
 /// How long a board may be silent after its line has damaged something.
 const DISTURBED_AFTER: Duration = Duration::from_secs(3);
 
+/// Faults of a board's firmware, one soon after the other, that end the run: the next would come too.
+const FAULTS_IN_A_ROW: u32 = 4;
+
 /// Agents that are listed by number; of more, only the first.
 const LISTED_AGENTS: usize = 8;
 
@@ -241,7 +244,7 @@ impl LockStepBoards {
             let cause = std::mem::take(&mut board.start_cause);
             if self.fleet.lost_boards == LostBoards::Fail || !board.was_up {
                 let error = match loss {
-                    BoardLoss::Restarted => error::restarted(agent, air_round, &cause),
+                    BoardLoss::Restarted | BoardLoss::Failed => error::restarted(agent, air_round, &cause),
                     BoardLoss::Unplugged => error::unplugged(agent, air_round),
                     BoardLoss::Disturbed => disturbed(agent, air_round),
                     BoardLoss::Silent | BoardLoss::Hung => {
@@ -251,13 +254,16 @@ impl LockStepBoards {
                 return Err(error.into());
             }
             let what = match loss {
-                BoardLoss::Restarted => "restarted by itself".to_owned(),
+                BoardLoss::Restarted | BoardLoss::Failed => "restarted by itself".to_owned(),
                 BoardLoss::Unplugged => "was unplugged".to_owned(),
                 BoardLoss::Silent => "no longer answers".to_owned(),
                 BoardLoss::Disturbed => "was disturbed on its line".to_owned(),
                 BoardLoss::Hung => format!("hangs{}", at_place(board.hang_place.take())),
             };
             let cause = if cause.is_empty() { cause } else { format!(" ({cause})") };
+            if matches!(loss, BoardLoss::Hung | BoardLoss::Failed) && board.count_fault() == FAULTS_IN_A_ROW {
+                return Err(fails_again(agent, air_round, &format!("{what}{cause}")).into());
+            }
             self.fleet.warn(
                 agent,
                 format!("its board {what} in round {air_round}{cause}; it may rejoin, without its memory"),
@@ -345,6 +351,14 @@ impl LockStepBoards {
             }
         }
     }
+}
+
+/// A board whose firmware fails soon after each return.
+fn fails_again(agent: u16, air_round: u32, what: &str) -> Diagnostic {
+    Diagnostic::new(
+        format!("the board of agent {agent} {what} in round {air_round}, {FAULTS_IN_A_ROW} times in a row"),
+        format!("see agent-{agent}.log in the run's folder boards/: the fault is in its firmware or problem"),
+    )
 }
 
 fn disturbed(agent: u16, air_round: u32) -> Diagnostic {

@@ -19,6 +19,8 @@ pub(crate) enum BoardPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoardLoss {
     Restarted,
+    /// Its watchdog or its panic handler restarted it.
+    Failed,
     Unplugged,
     Silent,
     Hung,
