@@ -3,6 +3,7 @@
 pub(crate) mod board_file;
 pub(crate) mod board_kind;
 pub(crate) mod board_log;
+pub(crate) mod boards_folder;
 pub(crate) mod code_place;
 pub(crate) mod firmware_crate;
 pub(crate) mod flash_file;

@@ -50,7 +50,7 @@
 //!
 //! [`Remote`]: fabswarm_sim::swarm::Remote
 //!
-//! Linux only. Firmware is built on demand from the source tree that this crate was built in.
+//! Linux only. Firmware is built on demand, from the folder that [`use_boards_folder`] names or the nearest source tree.
 
 mod build;
 mod compare;
@@ -72,6 +72,7 @@ pub use fabswarm_shared::{BUILD_ID, packet};
 pub use firmware::board_file::{BoardFile, names as board_names};
 pub use firmware::board_kind::{BoardKind, counting_program, image};
 pub use firmware::board_log::LogDecoder;
+pub use firmware::boards_folder::{boards_folder, use_boards_folder};
 pub use machine::boot_check::last_panic;
 pub use machine::serial;
 pub use notice::show_notices;

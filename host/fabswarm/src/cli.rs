@@ -90,6 +90,13 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
         },
     };
     let (name, matches) = matches.subcommand().expect("clap asks for one of the sub-commands");
+    #[cfg(feature = "boards")]
+    if let Ok(Some(folder)) = matches.try_get_one::<std::path::PathBuf>("boards-dir")
+        && let Err(error) = fabswarm_attach::use_boards_folder(folder)
+    {
+        eprintln!("error: {error}");
+        return ExitCode::from(2);
+    }
     let result = match COMMANDS.iter().find(|(known, ..)| *known == name) {
         Some((_, _, run)) => run(matches),
         None => run::run(matches, own),

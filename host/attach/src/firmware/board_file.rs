@@ -1,6 +1,7 @@
 //! A board's `board.toml`, as the host uses it.
 
-use super::firmware_crate::{FirmwareConfig, FirmwareCrate, board_folder};
+use super::boards_folder::boards_folder;
+use super::firmware_crate::{FirmwareConfig, FirmwareCrate};
 use fabswarm_board_file::{ChipReading, LoraChannel, Radio, Uf2Drive};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
@@ -26,9 +27,10 @@ impl Deref for BoardFile {
 /// The board for users to copy.
 const TEMPLATE: &str = "template";
 
-/// The boards in the source tree, sorted: the folders with a `board.toml`, except the template.
+/// The boards whose sources are there, sorted: the folders with a `board.toml`, except the template.
 pub fn names() -> Vec<String> {
-    let entries = std::fs::read_dir(board_folder("")).into_iter().flatten().flatten();
+    let entries = boards_folder().ok().and_then(|folder| std::fs::read_dir(folder).ok());
+    let entries = entries.into_iter().flatten().flatten();
     let boards = entries.filter(|entry| entry.path().join("board.toml").is_file());
     let mut names: Vec<String> = boards
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -39,22 +41,22 @@ pub fn names() -> Vec<String> {
 }
 
 impl BoardFile {
-    /// Reads the file of `board` from the source tree that this crate was built in.
+    /// Reads the file of `board`.
     ///
     /// # Errors
     /// If there is no such board, or its file is wrong.
     pub fn read(board: &str) -> Result<Self, Diagnostic> {
-        let path = board_folder(board).join("board.toml");
+        let path = boards_folder()?.join(board).join("board.toml");
         if !path.is_file() {
             return Err(Diagnostic::new(
-                format!("there is no board `{board}`"),
+                format!("there is no board `{board}` in {}", boards_folder()?.display()),
                 format!("the boards are {}; docs/boards.md says how to add one", names().join(", ")),
             ));
         }
         fabswarm_board_file::BoardFile::read(&path).map(Self).map_err(|reason| {
             Diagnostic::new(
                 format!("cannot use {}: {reason}", path.display()),
-                "run fabswarm where its source tree is, with the file as it was",
+                "compare it with boards/template/board.toml; docs/boards.md has its keys",
             )
         })
     }
@@ -77,9 +79,9 @@ impl BoardFile {
         })
     }
 
-    /// Refuses slots that were planned for another radio than its own: they may be too short for it, or unlawful.
-    pub(crate) fn check_radio(&self, planned: RadioKind) -> Result<(), Diagnostic> {
-        let Some(has) = self.radio_kind() else { return Ok(()) };
+    /// Its radio, if slots that were planned for `planned` may be too short for it, or unlawful.
+    pub(crate) fn other_radio(&self, planned: RadioKind) -> Option<RadioKind> {
+        let has = self.radio_kind()?;
         let is_kept = match (has, planned) {
             (RadioKind::Lora(has), RadioKind::Lora(planned)) => {
                 let duty_per_mille = has.duty_per_mille;
@@ -87,9 +89,12 @@ impl BoardFile {
             }
             (has, planned) => has == planned,
         };
-        if is_kept {
-            return Ok(());
-        }
+        (!is_kept).then_some(has)
+    }
+
+    /// Refuses slots that were planned for another radio than its own.
+    pub(crate) fn check_radio(&self, planned: RadioKind) -> Result<(), Diagnostic> {
+        let Some(has) = self.other_radio(planned) else { return Ok(()) };
         let board = &self.name;
         Err(Diagnostic::new(
             format!("{board} has {has}, and the slots of the scenario are planned for {planned}"),
@@ -175,7 +180,8 @@ mod tests {
     #[test]
     fn no_board_waits_for_a_debugger_to_read_its_log() {
         let lines_of = |board: &str| {
-            let text = std::fs::read_to_string(board_folder(board).join("Cargo.toml")).unwrap();
+            let text =
+                std::fs::read_to_string(boards_folder().unwrap().join(board).join("Cargo.toml")).unwrap();
             let lines = text.lines().filter(|line| line.starts_with("defmt-rtt"));
             lines.map(str::to_owned).collect::<Vec<_>>()
         };

@@ -1,6 +1,7 @@
 //! The kinds of boards that the host can start.
 
-use super::firmware_crate::{FirmwareConfig, FirmwareCrate, board_folder};
+use super::boards_folder::boards_folder;
+use super::firmware_crate::{FirmwareConfig, FirmwareCrate};
 use fabswarm_diagnostic::Diagnostic;
 use std::env;
 use std::path::PathBuf;
@@ -94,7 +95,7 @@ fn node() -> Result<PathBuf, Diagnostic> {
             "run `apt-get install nodejs npm` (version 18 or newer), then `cargo xtask install rp2040js`",
         )
     })?;
-    let folder = pico_emulator();
+    let folder = pico_emulator()?;
     if !folder.join("node_modules/rp2040js/package.json").is_file() {
         return Err(Diagnostic::new(
             format!("npm's rp2040js is not in {}, and emulated Picos need it", folder.display()),
@@ -104,8 +105,9 @@ fn node() -> Result<PathBuf, Diagnostic> {
     Ok(node)
 }
 
-pub(crate) fn pico_emulator() -> PathBuf {
-    board_folder("pico").join("emulator")
+/// The folder of the program that emulates Picos.
+pub(crate) fn pico_emulator() -> Result<PathBuf, Diagnostic> {
+    Ok(boards_folder()?.join("pico/emulator"))
 }
 
 /// The path of a program that the user's PATH leads to.

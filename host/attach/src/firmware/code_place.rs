@@ -1,5 +1,6 @@
 //! Translates addresses of an image into functions and lines: a board reports only numbers.
 
+use super::boards_folder::boards_folder;
 use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
 use object::{Object, ObjectSection};
 use std::fmt;
@@ -20,10 +21,11 @@ pub(crate) struct CodePlace {
 }
 
 impl CodePlace {
-    /// Whether it is in the sources of this project, and neither in a library nor in the panic handler itself.
+    /// Whether it is in the sources of this project or of the user's problem, and neither in a library nor in the panic handler.
     fn is_ours(&self) -> bool {
+        const LIBRARIES: [&str; 4] = ["/rustc/", "/rustlib/", "/registry/src/", "/git/checkouts/"];
         !self.function.ends_with("rust_begin_unwind")
-            && ["firmware/", "shared/", "boards/"].iter().any(|folder| self.file.starts_with(folder))
+            && !LIBRARIES.iter().any(|folder| self.file.contains(folder))
     }
 }
 
@@ -34,8 +36,8 @@ impl fmt::Display for CodePlace {
     }
 }
 
-/// Finds the places of addresses in an image, innermost first, functions that were inlined included; only those of this project, if
-/// there are any. Empty without debug information.
+/// Finds the places of addresses in an image, innermost first, functions that were inlined included; only those outside of
+/// libraries, if there are any. Empty without debug information.
 pub(crate) fn places(image: &Path, addresses: &[u64]) -> Vec<CodePlace> {
     let Ok(bytes) = fs::read(image) else { return Vec::new() };
     let all = find(&bytes, addresses).unwrap_or_default();
@@ -77,34 +79,31 @@ fn without_hash(name: &str) -> String {
 
 /// A path as one reads it in the root of the sources.
 fn in_project(file: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let (Ok(root), Ok(path)) = (root.canonicalize(), Path::new(file).canonicalize()) else {
+    let root = boards_folder().ok().and_then(Path::parent);
+    let (Some(root), Ok(path)) = (root, Path::new(file).canonicalize()) else {
         return file.to_owned();
     };
-    path.strip_prefix(&root).map_or_else(|_| file.to_owned(), |path| path.display().to_string())
+    path.strip_prefix(root).map_or_else(|_| file.to_owned(), |path| path.display().to_string())
 }
 
-/// Replaces the addresses in a message of a board's fault handler by their places: `… at 0x1234` is an instruction, all others are
-/// return addresses.
+/// Replaces the addresses in a message of a board's fault handler by their places: `hard fault at 0x1234, called from 0x1278`, or
+/// `panic, called from [0x1234, 0x1278]`, where the addresses behind `called from` are those that calls return to.
 pub(crate) fn explain(message: &str, image: &Path) -> String {
-    let kinds = ["panic", "hard fault"];
-    let is_fault = |kind: &&str| {
-        message.strip_prefix(*kind).is_some_and(|rest| rest.contains(" 0x") || rest.contains("[0x"))
+    let Some((fault, callers)) = message.rsplit_once(", called from ") else { return message.to_owned() };
+    let number = |word: &str| {
+        let number = u64::from_str_radix(word.trim_matches([' ', '[', ']']).strip_prefix("0x")?, 16).ok()?;
+        (number > 0).then_some(number)
     };
-    let Some(kind) = kinds.into_iter().find(is_fault) else { return message.to_owned() };
-    let mut addresses = Vec::new();
-    let mut previous = "";
-    for word in message.split([' ', ',', '[', ']']).filter(|word| !word.is_empty()) {
-        let number = word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        if let Some(number) = number.filter(|&number| number > 0) {
-            addresses.push(if previous == "at" { number } else { before_return(number) });
-        }
-        previous = word;
-    }
+    let (fault, instruction) = match fault.rsplit_once(" at ").map(|(fault, at)| (fault, number(at))) {
+        Some((fault, Some(instruction))) => (fault, Some(instruction)),
+        _ => (fault, None),
+    };
+    let returns = callers.split(',').filter_map(number).map(before_return);
+    let addresses: Vec<u64> = instruction.into_iter().chain(returns).collect();
     let places: Vec<String> = places(image, &addresses).iter().map(CodePlace::to_string).collect();
     match places.split_first() {
         None => message.to_owned(),
-        Some((first, [])) => format!("{kind} at {first}"),
-        Some((first, callers)) => format!("{kind} at {first}; called from {}", callers.join("; ")),
+        Some((first, [])) => format!("{fault} at {first}"),
+        Some((first, callers)) => format!("{fault} at {first}; called from {}", callers.join("; ")),
     }
 }

@@ -1,5 +1,6 @@
 //! Builds the firmware that a board runs.
 
+use super::boards_folder::{announce, boards_folder};
 use crate::notice::notify;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fnv;
@@ -16,10 +17,6 @@ use std::{
 
 /// Checking that firmware is up to date takes less.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
-
-pub(crate) fn board_folder(board: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../boards").join(board)
-}
 
 /// A crate under `boards/` and the features its firmware is built with.
 #[derive(Clone, Copy, Debug)]
@@ -58,16 +55,17 @@ impl FirmwareConfig {
 }
 
 impl FirmwareCrate<'_> {
-    /// Builds the firmware, unless it is up to date, and returns the path of the image. The sources must still be where they were
-    /// when this crate was built.
+    /// Builds the firmware, unless it is up to date, and returns the path of the image.
     pub(crate) fn build(&self, needs: &FirmwareConfig) -> Result<PathBuf, Diagnostic> {
-        let folder = board_folder(self.board);
+        let boards = boards_folder()?;
+        announce(boards);
+        let folder = boards.join(self.board);
         let failure =
             |messages: &str| format!("the firmware of boards/{} does not build: {messages}", self.board);
         if !folder.is_dir() {
             return Err(Diagnostic::new(
                 failure(&format!("its sources are not in {}", folder.display())),
-                "run fabswarm where its source tree is",
+                "name the folder with its sources: --boards-dir, or FABSWARM_BOARDS",
             ));
         }
         let is_large = needs.members > BOARD_MEMBERS;
@@ -78,7 +76,8 @@ impl FirmwareCrate<'_> {
         let folder_of_words = words.as_ref().map(|words| format!("words-{words}")).unwrap_or_default();
         let own = |file: &PathBuf| format!("own-{:08x}", fnv::add_text(fnv::BASIS, &file.to_string_lossy()));
         let folder_of_problem = needs.problem.as_ref().map(own).unwrap_or_default();
-        let target_folder = board_folder("target/images")
+        let target_folder = boards
+            .join("target/images")
             .join(folder_of_problem)
             .join(features.join("-"))
             .join(folder_of_words);

@@ -195,6 +195,23 @@ fn a_board_that_hangs_is_said_to_hang_with_its_place() {
     assert!(message.starts_with("the board of agent 0 hangs at 0x") && message.contains(&place), "{message}");
 }
 
+/// Regression: with `lost_boards = "rejoin"` a board that hangs in every round was restarted for ever.
+#[test]
+fn a_board_that_hangs_again_and_again_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let firmware = patched_at("end_round", folder.path(), |_, _| [0xFE, 0xE7, 0xFE, 0xE7]);
+    let mut boards = launch(firmware, page("mps2-an386"), SILENCE_LIMIT).unwrap();
+    let board = &mut boards.fleet.boards[0];
+    assert_eq!([1, 2, 3].map(|_| board.count_fault()), [1, 2, 3]);
+    Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
+    let message = Remote::catch_up(&mut boards).unwrap_err().to_string();
+    assert!(message.starts_with("the board of agent 0 hangs at 0x"), "{message}");
+    assert!(
+        message.contains("sealed_agent.rs") && message.contains(", 4 times in a row\nhelp: "),
+        "{message}"
+    );
+}
+
 /// The error of a host that receives `boot` from a board.
 fn boot_failure(boot: Boot<'static>) -> String {
     let temp_dir = LockedTempDir::new().unwrap();
@@ -317,7 +334,7 @@ fn a_pico_starts_from_its_uf2_alone() {
     };
     make();
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let script = pico_emulator().join("main.mjs");
+    let script = pico_emulator().unwrap().join("main.mjs");
     let boot_on = |chip: u64| {
         let arguments = [
             script.display().to_string(),

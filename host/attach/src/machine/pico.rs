@@ -2,6 +2,7 @@
 
 use crate::firmware::board_kind::{BoardKind, pico_emulator};
 use crate::firmware::{Firmware, flash_file::FlashFile};
+use fabswarm_diagnostic::Diagnostic;
 use std::path::Path;
 
 pub(crate) fn arguments(
@@ -10,9 +11,9 @@ pub(crate) fn arguments(
     socket: &Path,
     flash: &FlashFile,
     log: &Path,
-) -> Vec<String> {
-    [
-        pico_emulator().join("main.mjs").display().to_string(),
+) -> Result<Vec<String>, Diagnostic> {
+    Ok([
+        pico_emulator()?.join("main.mjs").display().to_string(),
         format!("--image={}", firmware.image.display()),
         format!("--socket={}", socket.display()),
         format!("--port={}", if firmware.kind == BoardKind::PicoUsb { "usb" } else { "uart" }),
@@ -21,5 +22,5 @@ pub(crate) fn arguments(
         format!("--log={}", log.display()),
         format!("--chip={:x}", 1 + u64::from(agent)),
     ]
-    .to_vec()
+    .to_vec())
 }

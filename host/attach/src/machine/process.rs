@@ -147,7 +147,7 @@ fn spawn(
         BoardKind::Qemu | BoardKind::QemuUart => {
             qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), &flash.path, log)
         }
-        BoardKind::Pico | BoardKind::PicoUsb => pico::arguments(agent, firmware, socket, flash, log),
+        BoardKind::Pico | BoardKind::PicoUsb => pico::arguments(agent, firmware, socket, flash, log)?,
         BoardKind::Native => [socket, &flash.path].map(|path| path.display().to_string()).to_vec(),
     };
     ChildProcess::start(program, &arguments, messages)

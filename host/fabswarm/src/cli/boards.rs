@@ -6,6 +6,7 @@ mod monitor;
 mod plan;
 mod ports;
 
+use super::flags;
 use anyhow::Result;
 use clap::{ArgMatches, Command};
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ pub(super) fn command() -> Command {
         .about("Plan a swarm of boards, build and flash them, and see what is plugged in")
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .arg(flags::boards_dir())
         .subcommand(ports::list_command())
         .subcommand(plan::command())
         .subcommand(flash::build_command())

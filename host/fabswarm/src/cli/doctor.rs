@@ -155,9 +155,12 @@ fn node() -> Finding {
             "sudo apt-get install nodejs npm, then cargo xtask install rp2040js",
         );
     };
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../boards/pico/emulator/node_modules/rp2040js/package.json");
-    if package.is_file() {
+    #[cfg(feature = "boards")]
+    let boards = fabswarm_attach::boards_folder().ok();
+    #[cfg(not(feature = "boards"))]
+    let boards: Option<&Path> = None;
+    let package = boards.map(|boards| boards.join("pico/emulator/node_modules/rp2040js/package.json"));
+    if package.is_some_and(|package| package.is_file()) {
         Finding::good("node", format!("{version}, with rp2040js"))
     } else {
         Finding::missing("node", format!("{version}, without rp2040js"), "cargo xtask install rp2040js")

@@ -70,6 +70,13 @@ pub(super) fn apply_quiet(matches: &ArgMatches) {
     }
 }
 
+/// The folder that boards are built from.
+#[cfg(feature = "boards")]
+pub(super) fn boards_dir() -> Arg {
+    let help = "Folder with the boards' sources [default: FABSWARM_BOARDS, or boards/ of the source tree around the working directory]";
+    path("boards-dir", "FOLDER", help).long("boards-dir").global(true).hide_short_help(true)
+}
+
 /// The flags of the keys that `command` acts on.
 pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
     // The defaults of the command: `fabswarm train` overrides some of the file's.

@@ -65,8 +65,17 @@ pub(super) fn command() -> Command {
             flags::switch("trial", "Let boards keep their own time and speak by radio, and only listen: --pace slots")
                 .conflicts_with("pace"),
         )
+        .args(board_arguments())
         .args(host_arguments())
         .args(flags::arguments(scenario::ScenarioCommand::Run))
+}
+
+/// The flags about boards, in builds that know them.
+fn board_arguments() -> Vec<Arg> {
+    #[cfg(feature = "boards")]
+    return vec![flags::boards_dir()];
+    #[cfg(not(feature = "boards"))]
+    Vec::new()
 }
 
 /// The flags about hosts, in builds that know them.
