@@ -10,7 +10,7 @@ use fabswarm_shared::problem::AnyProblem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page};
 use fabswarm_shared::wire::payload::Width;
 use fabswarm_shared::wire::seal::TAG;
-use fabswarm_sim::air::radio::{RadioNeeds, RadioPlan, RadioTiming};
+use fabswarm_sim::air::radio::{RadioKind, RadioNeeds, RadioPlan, RadioTiming};
 use fabswarm_sim::scenario::{Scenario, WidthKind};
 use fabswarm_sim::swarm::HeapPeers;
 use fabswarm_sim::trial::{self, ExactAgents};
@@ -42,14 +42,19 @@ pub struct BoardRoom {
     pub page_bytes: u64,
     /// Whether both are enough.
     pub is_enough: bool,
+    /// Whether it has a radio: frames of a board without one go by cable.
+    pub has_radio: bool,
+    /// Its radio, if the slots are for another one.
+    pub other_radio: Option<RadioKind>,
 }
 
 impl BoardRoom {
-    fn of(board: &str, ram_needed: usize, page_needed: usize) -> Option<Self> {
+    fn of(board: &str, ram_needed: usize, page_needed: usize, radio: RadioKind) -> Option<Self> {
         let file = BoardFile::read(board).ok()?;
         let (ram_bytes, page_bytes) = (1024 * (file.ram.chip_kib - file.ram.stack_kib), file.page.bytes());
         let is_enough = ram_needed as u64 <= ram_bytes && page_needed as u64 <= page_bytes;
-        Some(Self { board: board.to_owned(), ram_bytes, page_bytes, is_enough })
+        let (has_radio, other_radio) = (file.radio.is_some(), file.other_radio(radio));
+        Some(Self { board: board.to_owned(), ram_bytes, page_bytes, is_enough, has_radio, other_radio })
     }
 }
 
@@ -186,7 +191,7 @@ impl SwarmPlan {
             ram_bytes,
             boards: board_file::names()
                 .iter()
-                .filter_map(|board| BoardRoom::of(board, ram_bytes, longest))
+                .filter_map(|board| BoardRoom::of(board, ram_bytes, longest, radio.kind))
                 .collect(),
             saving_agents: (0..agents).filter(|&agent| air.will_remember(agent, 0)).count(),
             radio,

@@ -89,18 +89,23 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
     line("page", format!("{} bytes", plan.page_bytes));
     line("RAM", format!("about {} bytes, and the stack", plan.ram_bytes));
     let writes = match plan.saving_agents {
-        0 => "none per day; 8 bytes per start".to_owned(),
+        0 => "none per day; 16 bytes per start".to_owned(),
         agents => {
             let states = slots.rounds_per_second * SECONDS_PER_DAY;
             format!("{states:.0} states per day on {agents} agents that keep their memory over restarts")
         }
     };
     line("flash writes", writes);
-    for BoardRoom { board, ram_bytes, page_bytes, is_enough } in &plan.boards {
-        let verdict = if *is_enough { "fits" } else { "does not fit" };
+    for BoardRoom { board, ram_bytes, page_bytes, is_enough, has_radio, other_radio } in &plan.boards {
+        let verdict = match (is_enough, other_radio) {
+            (true, None) if *has_radio => "fits: ".to_owned(),
+            (true, None) => "fits by cable: no radio, ".to_owned(),
+            (true, Some(has)) => format!("does not fit: its radio is {has}, "),
+            (false, _) => "does not fit: ".to_owned(),
+        };
         line(
             board,
-            format!("{verdict}: {ram_bytes} bytes of RAM besides the stack, {page_bytes} for the page"),
+            format!("{verdict}{ram_bytes} bytes of RAM besides the stack, {page_bytes} for the page"),
         );
     }
     text
