@@ -372,32 +372,30 @@ pub fn light(path: &Path, baud: u32) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Passes every packet that arrives on any of the ports within `time` to `see`, and disturbs no board. Returns how many packets came
-/// on each.
+/// Passes every packet that arrives on any of the ports while `goes_on` to `see`, and disturbs no board. Returns how many packets
+/// came on each.
 ///
 /// # Errors
 /// For a port that cannot be opened.
 pub fn monitor(
     ports: &[PathBuf],
-    time: Duration,
+    goes_on: impl Fn() -> bool + Sync,
     see: impl Fn(&Path, &Packet) + Sync,
 ) -> Vec<Result<usize, Diagnostic>> {
-    on_all(ports.iter(), |path| monitor_port(path, time, |packet| see(path, packet)))
+    on_all(ports.iter(), |path| monitor_port(path, &goes_on, |packet| see(path, packet)))
 }
 
-fn monitor_port(path: &Path, time: Duration, see: impl Fn(&Packet)) -> Result<usize, Diagnostic> {
-    let deadline = Instant::now() + time;
+fn monitor_port(path: &Path, goes_on: impl Fn() -> bool, see: impl Fn(&Packet)) -> Result<usize, Diagnostic> {
     let [first, rates @ ..] = BAUD_RATES;
     let mut line = SerialLine::open(path, first, ControlLines::default())?;
     let (mut packets, mut rates) = (0, rates.into_iter());
-    while Instant::now() < deadline {
-        while let Some(bytes) = line.next_packet(deadline.min(Instant::now() + LISTEN_FOR)) {
+    while goes_on() {
+        if let Some(bytes) = line.next_packet(Instant::now() + LISTEN_FOR) {
             if let Ok(packet) = Packet::decode(&bytes) {
                 packets += 1;
                 see(&packet);
             }
-        }
-        if packets == 0
+        } else if packets == 0
             && line.noise > 0
             && let Some(rate) = rates.next()
         {

@@ -2,7 +2,7 @@
 
 mod logs;
 
-use super::super::flags;
+use super::super::{flags, interrupt};
 use super::FAILED;
 use super::ports::{ports, ports_argument, report, some_ports};
 use anyhow::Result;
@@ -14,9 +14,51 @@ use logs::ProbedLogs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a line that repeats is counted before the count is printed.
+const COUNT_FOR: Duration = Duration::from_secs(5);
+
+/// What a port has told so far.
+#[derive(Default)]
+struct PortLines {
+    agent: Option<u16>,
+    last: String,
+    /// How often the last line came again since the count was printed.
+    repeats: usize,
+    counted: Option<Instant>,
+}
+
+impl PortLines {
+    /// Returns what to print for a packet: of a line that repeats, the count now and then.
+    fn take(&mut self, line: String) -> Vec<String> {
+        if line != self.last {
+            let counted = self.take_count();
+            (self.last, self.counted) = (line.clone(), Some(Instant::now()));
+            return counted.into_iter().chain([line]).collect();
+        }
+        self.repeats += 1;
+        if self.counted.is_some_and(|since| since.elapsed() < COUNT_FOR) {
+            return Vec::new();
+        }
+        self.counted = Some(Instant::now());
+        self.take_count().into_iter().collect()
+    }
+
+    fn take_count(&mut self) -> Option<String> {
+        let repeats = std::mem::take(&mut self.repeats);
+        (repeats > 0).then(|| format!("… {repeats} times"))
+    }
+
+    fn print(&self, path: &Path, text: &str) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let who = self.agent.map_or_else(|| "–".to_owned(), |agent| format!("agent {agent}"));
+        println!("{} {text}", paint(self.agent, format!("{name} {who:<9}")));
+    }
+}
 
 pub(super) fn command() -> Command {
     let board = "The kind of the boards, a folder of boards/: their logs are read through debug probes";
@@ -25,8 +67,7 @@ pub(super) fn command() -> Command {
         .arg(ports_argument())
         .arg(flags::option("board", "BOARD", board))
         .arg(
-            flags::option("seconds", "S", "How long")
-                .default_value("10")
+            flags::option("seconds", "S", "How long [default: until Ctrl-C]")
                 .value_parser(value_parser!(u64).range(1..=86_400)),
         )
 }
@@ -35,30 +76,39 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let board = matches.get_one::<String>("board").map(|board| BoardFile::read(board)).transpose()?;
     let logs = board.as_ref().map(ProbedLogs::find).transpose()?;
     let ports = if logs.is_some() { ports(matches) } else { some_ports(matches)? };
-    let seconds = matches.get_one::<u64>("seconds").copied().unwrap_or(10);
-    let time = Duration::from_secs(seconds);
-    let agents: Mutex<BTreeMap<PathBuf, u16>> = Mutex::default();
+    let limit = matches.get_one::<u64>("seconds").copied();
+    let (begun, interrupted) = (Instant::now(), Arc::new(AtomicBool::new(false)));
+    interrupt::is_expected();
+    interrupt::on_ctrl_c(&interrupted)?;
+    let goes_on = || {
+        let is_over = limit.is_some_and(|limit| begun.elapsed() >= Duration::from_secs(limit));
+        !is_over && !interrupted.load(Ordering::Relaxed)
+    };
+    let lines: Mutex<BTreeMap<PathBuf, PortLines>> = Mutex::default();
     let print_packet = |path: &Path, packet: &Packet| {
-        let mut agents = agents.lock().unwrap_or_else(PoisonError::into_inner);
-        match packet {
-            Packet::Boot(Boot { page: Ok(BoardIdentity { agent, .. }), .. })
-            | Packet::Telemetry(Telemetry { agent, .. }, _) => {
-                agents.insert(path.to_owned(), *agent);
-            }
-            _ => {}
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let agent = agents.get(path).copied();
-        let who = agent.map_or_else(|| "–".to_owned(), |agent| format!("agent {agent}"));
         // Printed under the lock: lines of several boards do not mix.
-        println!("{} {}", paint(agent, format!("{name} {who:<9}")), packet_line(packet));
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = lines.entry(path.to_owned()).or_default();
+        if let Packet::Boot(Boot { page: Ok(BoardIdentity { agent, .. }), .. })
+        | Packet::Telemetry(Telemetry { agent, .. }, _) = packet
+        {
+            port.agent = Some(*agent);
+        }
+        port.take(packet_line(packet)).iter().for_each(|text| port.print(path, text));
     };
     let print_message = |probe: &str, message: &str| println!("{probe} {message}");
     let (logged, packets) = thread::scope(|scope| {
-        let logged = scope.spawn(|| logs.map(|logs| logs.follow(time, &print_message)).unwrap_or_default());
-        let packets = serial::monitor(&ports, time, print_packet);
+        let follow = || logs.map(|logs| logs.follow(&goes_on, &print_message)).unwrap_or_default();
+        let logged = scope.spawn(follow);
+        let packets = serial::monitor(&ports, goes_on, print_packet);
         (logged.join().unwrap_or_default(), packets)
     });
+    for (path, port) in &mut lines.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(count) = port.take_count() {
+            port.print(path, &count);
+        }
+    }
+    let seconds = limit.unwrap_or_else(|| begun.elapsed().as_secs());
     let counted =
         packets.into_iter().map(|outcome| outcome.map(|packets| format!("{packets} packets in {seconds} s")));
     let mut code = report(&ports, counted);

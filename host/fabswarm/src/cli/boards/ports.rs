@@ -103,10 +103,19 @@ fn describe(board: &FoundBoard) -> String {
 /// The chosen ports, of which there must be some.
 pub(super) fn some_ports(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
     let ports = ports(matches);
-    if ports.is_empty() {
-        bail!("there are no serial ports\nhelp: plug in a board, or name a port; see `fabswarm doctor`");
+    if !ports.is_empty() {
+        return Ok(ports);
     }
-    Ok(ports)
+    let what = match matches.get_one::<String>("ports") {
+        None => "there are no serial ports".to_owned(),
+        Some(pattern) if pattern.contains('*') => format!("there are no serial ports `{pattern}`"),
+        Some(port) => format!("there is no serial port `{port}`"),
+    };
+    let others: Vec<String> = serial::ports(None).iter().map(|port| port.display().to_string()).collect();
+    match &others[..] {
+        [] => bail!(fault!("{what}"; "plug in a board, or name a port; see `fabswarm doctor`")),
+        others => bail!(fault!("{what}"; "the ports are {}", others.join(", "))),
+    }
 }
 
 /// Prints what became of each port.
@@ -158,7 +167,8 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
     on_boards(matches, |outcome| {
         let board = outcome?;
         let Some(agent) = board.chip.and_then(|chip| swarm.agent_of(chip)) else {
-            return Ok("not in the swarm file: left as it is".to_owned());
+            let chip = board.chip.map_or_else(String::new, |chip| format!(" {chip:016x}"));
+            return Ok(format!("chip{chip} is not under [chips] of the swarm file: left as it is"));
         };
         let page = || -> Result<_, fabswarm_attach::Error> {
             let boot = swarm.take_boot(path, agent, 1)?;

@@ -4,7 +4,6 @@ use anyhow::Result;
 #[cfg(feature = "flash")]
 use anyhow::bail;
 use fabswarm_attach::BoardFile;
-use std::time::Duration;
 
 /// Is told the name of a probe and a message from the board behind it.
 pub(super) type LogPrinter<'a> = dyn Fn(&str, &str) + Sync + 'a;
@@ -22,7 +21,7 @@ impl ProbedLogs {
         Err(super::super::unreachable_chips(format_args!("--board {}", board.name)))
     }
 
-    pub(super) fn follow(&self, _: Duration, _: &LogPrinter<'_>) -> LogOutcomes {
+    pub(super) fn follow(&self, _: &(dyn Fn() -> bool + Sync), _: &LogPrinter<'_>) -> LogOutcomes {
         match *self {}
     }
 }
@@ -57,12 +56,11 @@ impl ProbedLogs {
         Ok(Self { board: board.name.clone(), image, job, probes })
     }
 
-    /// Prints what the boards log for `time`, all at once.
-    pub(super) fn follow(&self, time: Duration, print: &LogPrinter<'_>) -> LogOutcomes {
+    /// Prints what the boards log while `goes_on`, all at once.
+    pub(super) fn follow(&self, goes_on: &(dyn Fn() -> bool + Sync), print: &LogPrinter<'_>) -> LogOutcomes {
         use fabswarm_attach::LogDecoder;
         use fabswarm_flash::probe::{FoundProbe, follow_log};
-        use std::{thread, time::Instant};
-        let end = Instant::now() + time;
+        use std::thread;
         let follow = |found: &FoundProbe| -> Result<usize, String> {
             let mut decoder = LogDecoder::new(&self.board, &self.image).map_err(|error| error.to_string())?;
             let probe = found.open().map_err(|error| error.to_string())?;
@@ -73,7 +71,7 @@ impl ProbedLogs {
                     print(&found.name, &message);
                 }
             };
-            follow_log(&self.job, probe, block_at, &|| Instant::now() < end, &mut take)
+            follow_log(&self.job, probe, block_at, &|| goes_on(), &mut take)
                 .map_err(|error| error.to_string())?;
             Ok(messages)
         };
