@@ -17,7 +17,7 @@ use fabswarm_sim::trial::{self, ExactAgents};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, value};
@@ -86,7 +86,16 @@ impl SwarmFile {
         let outcome = write();
         text.zeroize();
         key.zeroize();
-        outcome.map_err(|error| unusable(path, error))
+        outcome.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Diagnostic::new(
+                format!("the swarm file {} exists, and a new key would end its swarm", path.display()),
+                "take another name, or edit the file: [chips] lists the chip of each agent, as `fabswarm boards list` prints it",
+            ),
+            _ => Diagnostic::new(
+                format!("cannot write the swarm file {}: {error}", path.display()),
+                "check that its folder is there and that you may write to it",
+            ),
+        })
     }
 
     /// Reads a file.

@@ -32,6 +32,7 @@ pub(super) fn command() -> Command {
         .about("Make the private file of a swarm of real boards")
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .arg(flags::boards_dir())
         .subcommand(new)
 }
 
@@ -40,7 +41,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         unreachable!("clap asks for one of the sub-commands")
     };
     let Some(path) = matches.get_one::<PathBuf>("file") else { bail!("FILE is missing") };
-    let mut numbers = Vec::new();
+    let (mut numbers, mut has_firmware) = (Vec::new(), false);
     match matches.get_many::<String>("chips") {
         Some(listed) => {
             for chip in listed {
@@ -57,8 +58,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         None => {
             let pattern = matches.get_one::<String>("ports").map(String::as_str);
             let ports = serial::ports(pattern);
-            let found = serial::identify_all(&ports).into_iter().filter_map(Result::ok);
-            numbers.extend(found.filter_map(|board| board.chip));
+            for (port, outcome) in ports.iter().zip(serial::identify_all(&ports)) {
+                let chip = outcome.map(|board| board.chip);
+                numbers.extend(chip.as_ref().ok().copied().flatten());
+                match chip {
+                    Ok(Some(_)) => has_firmware = true,
+                    Ok(None) => eprintln!("left out: the board on {} has no number", port.display()),
+                    Err(trouble) => eprintln!("left out: {trouble}"),
+                }
+            }
             for line in chips::chips(matches.get_one("board"), pattern)? {
                 if line.chip.is_none() && matches.contains_id("board") {
                     bail!("{}: {}", line.name, line.what);
@@ -88,8 +96,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     swarm.write(path)?;
     println!("{}: a new key, {agents} agents, {} of them on known chips", path.display(), numbers.len());
-    let board =
-        matches.get_one::<String>("board").map(|board| format!(" --board {board}")).unwrap_or_default();
-    println!("flash them with `fabswarm boards flash --swarm {} --all{board}`", path.display());
+    let board = matches.get_one::<String>("board").map_or("BOARD", String::as_str);
+    let path = path.display();
+    if has_firmware {
+        println!("give boards that are flashed their pages with `fabswarm boards provision --swarm {path}`");
+    } else {
+        println!("flash them with `fabswarm boards flash --swarm {path} --all --board {board}`");
+    }
     Ok(ExitCode::SUCCESS)
 }
