@@ -5,8 +5,10 @@ use anyhow::Result;
 use clap::{ArgMatches, Command};
 use fabswarm_sim::scenario::{self, PaceKind};
 use fabswarm_view::RunVerdict;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// The exit code of a run that differs from its log, or a flight from its shadows.
 const DIFFERS: u8 = 4;
@@ -15,6 +17,7 @@ pub(super) fn command() -> Command {
     Command::new("verify")
         .about("Execute a run again in this process, or replay the flight of boards that kept their own time (swarm.pace = \"slots\") on shadows, and compare every digest")
         .arg(flags::run_folder())
+        .arg(flags::path("junit", "FILE", "Also write the verdict as a JUnit report, for a CI server").long("junit"))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -26,6 +29,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         ));
     }
     let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?;
+    let begun = Instant::now();
     let difference = match resolved.scenario.swarm.pace {
         PaceKind::Slots => flight(folder)?,
         _ => {
@@ -39,6 +43,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             difference
         }
     };
+    if let Some(file) = matches.get_one::<PathBuf>("junit") {
+        let report = junit(folder, begun.elapsed().as_secs_f64(), difference.as_deref());
+        fs::write(file, report).map_err(
+            |error| fault!("cannot write {}: {error}", file.display(); "check that its folder is there"),
+        )?;
+    }
     Ok(match difference {
         None => ExitCode::SUCCESS,
         Some(difference) => {
@@ -46,6 +56,22 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             ExitCode::from(DIFFERS)
         }
     })
+}
+
+/// The verdict on a run as a JUnit report with one test case.
+fn junit(folder: &Path, seconds: f64, difference: Option<&str>) -> String {
+    let escape = |text: &str| {
+        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    };
+    let name = escape(&folder.display().to_string());
+    let failure = difference.map(|difference| format!("<failure message=\"{}\"/>", escape(difference)));
+    let (failures, failure) = (usize::from(failure.is_some()), failure.unwrap_or_default());
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuite name=\"fabswarm verify\" tests=\"1\" failures=\"{failures}\" time=\"{seconds:.3}\">\n\
+         <testcase classname=\"fabswarm.verify\" name=\"{name}\" time=\"{seconds:.3}\">{failure}</testcase>\n\
+         </testsuite>\n"
+    )
 }
 
 /// Replays a flight and returns the first difference.
