@@ -3,7 +3,7 @@
 
 use crate::ether::Ether;
 use crate::plugged::PluggedBoard;
-use crate::support::{Ended, Folder, Running, assert_contains};
+use crate::support::{Ended, Folder, Running, assert_contains, wait_for};
 use rustix::process::Signal;
 use std::process::Command;
 use std::thread;
@@ -45,13 +45,15 @@ fn a_flipped_bit_is_found(folder: &Folder, out: &str, row: &str) {
     let record = format!("{out}/boards/flight.csv");
     folder.write(&record, folder.read(&record).replace(row, &row.replace(digest, &wrong)));
     let expected = format!("the board of agent {agent} differs from its shadow after round {round}:");
-    folder.ends(&format!("verify {out}"), 4, &expected);
+    folder.ends(&format!("verify {out} --junit verdict.xml"), 4, &expected);
+    let report = folder.read("verdict.xml");
+    assert!(report.contains("failures=\"1\"") && report.contains("differs from its shadow"), "{report}");
 }
 
 #[test]
 fn boards_on_serial_ports_fly_and_every_digest_is_verified() {
     let folder = Folder::new();
-    let _boards = boards(&folder, 4);
+    let boards = boards(&folder, 4);
     // The second run finds boards that wait, as the first has ended their trial.
     for (out, more, ending) in
         [("first", "--extra-rounds 0", "converged"), ("second", "--rounds 40 --error-below 0", "max-rounds")]
@@ -69,6 +71,12 @@ fn boards_on_serial_ports_fly_and_every_digest_is_verified() {
     let rows: Vec<&str> = flight.lines().collect();
     let row = rows[rows.len() / 2..].iter().find(|row| row.contains(",0x")).unwrap();
     a_flipped_bit_is_found(&folder, "second", row);
+    // Regression: a board that got power later flew yesterday's trial, alone.
+    let count = |what: &str| boards[0].log().matches(what).count();
+    let before = ["no provisioning page", "agent 0 starts"].map(count);
+    boards[0].reset();
+    wait_for("a start without a page", || count("no provisioning page") > before[0]);
+    assert_eq!(count("agent 0 starts"), before[1], "{}", boards[0].log());
 }
 
 #[test]
@@ -185,4 +193,9 @@ fn agents_that_cannot_hear_each_other_are_refused() {
         "boards on serial ports speak by radio, which boards that this host starts do not have",
     );
     refuses("serial:1,in-process", "agents in this process keep no time of their own");
+    refuses(
+        "native --crashes 2@30+10 --frozen 1@5+5",
+        "does not apply faults.crashes, faults.frozen to such boards",
+    );
+    refuses("serial --iid-loss 0.2", "does not apply faults.iid_loss to such boards");
 }

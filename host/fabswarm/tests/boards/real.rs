@@ -18,7 +18,10 @@ fn every_command_behaves_with_nothing_plugged_in() {
     folder.refuses(provision, "cannot use the swarm file");
     let new = "swarm new swarm.toml --ports /nowhere/usb-*";
     assert_contains(&folder.succeeds(new).stdout, "10 agents, 0 of them on known chips");
-    folder.refuses(new, "swarm.toml: File exists");
+    folder.refuses(new, "the swarm file swarm.toml exists");
+    folder.refuses("swarm new nowhere/swarm.toml", "cannot write the swarm file nowhere/swarm.toml");
+    folder.refuses("boards monitor /dev/ttyACM77", "there is no serial port `/dev/ttyACM77`");
+    folder.refuses("boards plan --boards-dir /nowhere", "--boards-dir = /nowhere: no board is there");
     folder.refuses(provision, "there are no serial ports");
     folder.refuses("swarm new x.toml --chips zz", "`zz` is not the number of a chip");
     folder.refuses("boards build nothing", "there is no board `nothing`");
@@ -107,11 +110,15 @@ fn boards_are_planned_before_they_are_built() {
     assert_eq!(line(&default, "words"), "45 per decision, 45 of them travel; firmware needs room for 45");
     assert_eq!(line(&default, "frames, full"), "385 bytes, 4 packets");
     assert_eq!(line(&default, "frames, byte"), "122 bytes, 1 packet");
-    assert_eq!(line(&default, "flash writes"), "none per day; 8 bytes per start");
+    assert_eq!(line(&default, "flash writes"), "none per day; 16 bytes per start");
     let saving = plan("--crashes 1@10+5");
     assert!(line(&saving, "flash writes").contains("states per day on 1 agents"), "{saving}");
-    for board in fabswarm_attach::board_names() {
-        assert!(line(&default, &format!("{board} ")).starts_with("fits: "), "{default}");
+    let radios = [("802.15.4", ["nrf52840-dk ", "esp32-c3 "]), ("lora", ["pico-lora ", "nrf52840-dk "])];
+    for (radio, [same, other]) in radios {
+        let text = plan(&format!("--radio {radio}"));
+        assert!(line(&text, same).starts_with("fits: "), "{text}");
+        assert!(line(&text, other).starts_with("does not fit: its radio is "), "{text}");
+        assert!(line(&text, "pico ").starts_with("fits by cable: "), "{text}");
     }
     // Sizes come from the scenario: some problems take more words than firmware has room for by default.
     let room = |problem: &str| -> usize {

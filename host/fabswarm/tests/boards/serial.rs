@@ -172,6 +172,7 @@ fn plugged_boards_become_a_swarm() {
 
     let drawn = prints(&format!("swarm new swarm.toml --ports {ports}"));
     assert_contains(&drawn, "10 agents, 2 of them on known chips");
+    assert_contains(&drawn, "`fabswarm boards provision --swarm swarm.toml`");
     let provisioned = prints(&format!("boards provision --swarm swarm.toml {ports}"));
     assert_contains(&provisioned, ": agent 0, boot 1, page ");
     assert_contains(&boards[0].log(), "agent 1 starts, boot 1, round 0");
@@ -187,6 +188,8 @@ fn plugged_boards_become_a_swarm() {
     assert_contains(&seen, "usb-fabswarm_11 agent 1   native started for an unknown reason: boot ");
     assert_contains(&seen, "usb-fabswarm_10 agent 0 ");
     assert_eq!(seen.matches(" packets in 1 s").count(), 2, "{seen}");
+    // Boot packets come 20 times a second, all alike.
+    assert!(seen.lines().count() < 12 && seen.matches(" times").count() == 2, "{seen}");
 }
 
 /// Boards that keep their own time, in rounds that take minutes, are disturbed by nobody who asks who they are.
@@ -206,6 +209,8 @@ fn a_board_in_flight_is_left_alone() {
     assert_contains(&prints(&format!("boards identify {ports}")), "its light is on");
     folder.ends(&provision, 4, "runs agent 0, in round 0\nhelp: wait until its trial is over");
     assert_eq!(board.log().matches("agent 0 starts").count(), 1, "{}", board.log());
+    let left_out = folder.succeeds(&format!("swarm new other.toml --ports {ports}")).stderr;
+    assert_contains(&left_out, "left out: the board on ");
 
     assert_contains(&prints(&format!("boards reset {ports}")), ": restarted");
     assert_contains(&board.log(), "agent 0 starts, boot 2");
