@@ -328,12 +328,12 @@ mod tests {
             swarm.pages(board).err().map(|error| error.to_string())
         };
         let lora = "kind = \"lora\"";
-        assert_eq!(refusal(lora, "stm32wle5"), None);
+        assert_eq!(refusal(lora, "nucleo-wl55"), None);
         assert_eq!(refusal(&format!("{lora}\nduty_percent = 0.1"), "pico-lora"), None);
         for radio in ["", "kind = \"lora\"\nspreading = 9", "kind = \"lora\"\nduty_percent = 10.0"] {
-            let message = refusal(radio, "stm32wle5").unwrap();
+            let message = refusal(radio, "nucleo-wl55").unwrap();
             assert!(
-                message.contains("stm32wle5 has LoRa SF7 125 kHz") && message.contains("\nhelp: "),
+                message.contains("nucleo-wl55 has LoRa SF7 125 kHz") && message.contains("\nhelp: "),
                 "{message}"
             );
         }

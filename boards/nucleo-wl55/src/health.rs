@@ -15,15 +15,22 @@ const PERIOD_US: u32 = 8_000_000;
 pub struct ChipHealth {
     watchdog: IndependentWatchdog<'static, peripherals::IWDG>,
     light: Output<'static>,
+    /// The level of the light's pin while it shines.
+    shining: Level,
 }
 
 impl ChipHealth {
-    /// Starts the watchdog, which waits while a debugger has halted the processor. The light shines while its pin is low.
-    pub fn start(watchdog: Peri<'static, peripherals::IWDG>, light: Peri<'static, AnyPin>) -> Self {
+    /// Starts the watchdog, which waits while a debugger has halted the processor. The light shines while its pin has the level `shining`.
+    pub fn start(
+        watchdog: Peri<'static, peripherals::IWDG>,
+        light: Peri<'static, AnyPin>,
+        shining: Level,
+    ) -> Self {
         pac::DBGMCU.apb1fzr1().modify(|freeze| freeze.set_iwdg(true));
         let mut watchdog = IndependentWatchdog::new(watchdog, PERIOD_US);
         watchdog.unleash();
-        Self { watchdog, light: Output::new(light, Level::High, Speed::Low) }
+        let dark = if shining == Level::High { Level::Low } else { Level::High };
+        Self { watchdog, light: Output::new(light, dark, Speed::Low), shining }
     }
 }
 
@@ -63,6 +70,6 @@ impl health::Health for ChipHealth {
     }
 
     fn set_light(&mut self, is_on: bool) {
-        self.light.set_level((!is_on).into());
+        self.light.set_level((is_on == (self.shining == Level::High)).into());
     }
 }
