@@ -235,7 +235,7 @@ impl<F: NorFlash> BoardStorage<F> {
         }
         let found = (first..first + length)
             .step_by(WORD_BYTES)
-            .fold(fnv::BASIS, |sum, at| checksum(sum, &[self.word(at).unwrap_or(BLANK)]));
+            .try_fold(fnv::BASIS, |sum, at| Some(checksum(sum, &[self.word(at)?])))?;
         (checksum(found, &[length, number]) == sum).then_some(StateRecord { at, length, number })
     }
 

@@ -10,6 +10,8 @@ mod board {
 }
 #[path = "../../nucleo-wl55/src/chip.rs"]
 mod chip;
+#[path = "../../nucleo-wl55/src/ecc_flash.rs"]
+mod ecc_flash;
 #[path = "../../flash.rs"]
 mod flash;
 #[path = "../../nucleo-wl55/src/health.rs"]

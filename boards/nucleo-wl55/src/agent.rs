@@ -1,6 +1,6 @@
 //! An agent on boards with an STM32WL: frames by its radio, everything else by a UART.
 
-use crate::{board, chip, flash, health::ChipHealth, lora};
+use crate::{board, chip, ecc_flash::EccFlash, flash, health::ChipHealth, lora};
 use embassy_futures::join::join;
 use embassy_stm32::{
     Peri,
@@ -51,7 +51,7 @@ pub async fn run(
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::BoardFlash::<_, FLASH_BASE>(Flash::new_blocking(flash))),
+        storage: BoardStorage::new(flash::BoardFlash::<_, FLASH_BASE>(EccFlash(Flash::new_blocking(flash)))),
         health,
     });
     join(keep_listening(&mut radio, &radio_queue), agent).await.1

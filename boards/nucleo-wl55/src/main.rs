@@ -8,6 +8,7 @@ mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
 mod chip;
+mod ecc_flash;
 #[path = "../../flash.rs"]
 mod flash;
 mod health;

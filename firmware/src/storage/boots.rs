@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Entries are appended, so that they ascend in (key number, boot). An entry that is neither blank nor valid was spoiled by a power
-//! cut or has faded: it counts as used. The mark of a sector's last entry says that the other sector was erased after this one
+//! cut or has faded: it counts as used. So does one that the flash cannot read, as half-written words of flash with error
+//! correction. The mark of a sector's last entry says that the other sector was erased after this one
 //! was full: what is in the other sector then is newer, even if none of it can be read.
 
 use super::{BLANK, BoardStorage, WORD_BYTES};
@@ -63,30 +64,36 @@ impl<F: NorFlash> BoardStorage<F> {
         }
     }
 
-    fn scan(&mut self, sector: u32) -> Result<SectorScan, StorageFault> {
+    fn scan(&mut self, sector: u32) -> SectorScan {
         let mut scan = SectorScan { newest: None, spoiled: 0, end: 0, is_marked: false };
         for at in (0..F::ERASE_SIZE as u32).step_by(ENTRY_BYTES) {
-            let mut words = [0; ENTRY_BYTES / WORD_BYTES];
-            let bytes = bytemuck::bytes_of_mut(&mut words);
-            self.flash.read(sector * F::ERASE_SIZE as u32 + at, bytes).map_err(|_| StorageFault)?;
-            let [boot, key_number, sum, zero, mark, other_mark, ..] = words;
-            scan.is_marked = mark & other_mark != BLANK;
-            if boot & key_number & sum & zero == BLANK {
+            let first = sector * F::ERASE_SIZE as u32 + at;
+            let mut mark = [BLANK; 2];
+            scan.is_marked = !self.read(first + RECORD_BYTES as u32, &mut mark) || mark != [BLANK; 2];
+            let mut words = [BLANK; RECORD_BYTES / WORD_BYTES];
+            let is_readable = self.read(first, &mut words);
+            if is_readable && words == [BLANK; RECORD_BYTES / WORD_BYTES] {
                 continue;
             }
             scan.end = at + ENTRY_BYTES as u32;
-            if record(key_number, boot)[2] == sum {
+            let [boot, key_number, sum, _] = words;
+            if is_readable && record(key_number, boot)[2] == sum {
                 (scan.newest, scan.spoiled) = (Some((key_number, boot)), 0);
             } else {
                 scan.spoiled += 1;
             }
         }
-        Ok(scan)
+        scan
+    }
+
+    /// Fills `words`. Returns whether the flash could read them.
+    fn read(&mut self, at: u32, words: &mut [u32]) -> bool {
+        self.flash.read(at, bytemuck::cast_slice_mut(words)).is_ok()
     }
 
     #[inline(never)]
     fn boot_log(&mut self) -> Result<BootLog, StorageFault> {
-        let scans = [self.scan(0)?, self.scan(1)?];
+        let scans = [self.scan(0), self.scan(1)];
         let size = F::ERASE_SIZE as u32;
         let current = u32::from(scans[1].newest > scans[0].newest);
         let [first, second] = scans;

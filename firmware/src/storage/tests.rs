@@ -4,14 +4,14 @@ extern crate std;
 use super::boots::ENTRY_BYTES;
 use super::*;
 use core::convert::Infallible;
-use embedded_storage::nor_flash::{ErrorType, ReadNorFlash};
+use embedded_storage::nor_flash::{ErrorType, NorFlashErrorKind, ReadNorFlash};
 use fabswarm_shared::{
     provisioning::Error,
     wire::seal::{BootStorage, Sealer},
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::{vec, vec::Vec};
+use std::{collections::BTreeSet, vec, vec::Vec};
 
 const SECTOR: usize = 128;
 
@@ -73,19 +73,77 @@ impl NorFlash for FailingFlash<'_> {
     }
 }
 
-fn storage(bytes: &mut Vec<u8>, power: usize) -> BoardStorage<FailingFlash<'_>> {
-    let erased = vec![0; bytes.len() / SECTOR];
-    BoardStorage::new(FailingFlash { bytes, power, erased })
+impl<'a> FailingFlash<'a> {
+    fn new(bytes: &'a mut Vec<u8>, power: usize) -> Self {
+        let erased = vec![0; bytes.len() / SECTOR];
+        Self { bytes, power, erased }
+    }
 }
 
-fn save(storage: &mut BoardStorage<FailingFlash<'_>>, state: &[u32]) -> Result<(), StorageFault> {
+/// Flash with error correction, as that of the STM32WL: a unit that lost power while it was written or erased cannot be read.
+struct EccFlash<'a> {
+    flash: FailingFlash<'a>,
+    torn: &'a mut BTreeSet<usize>,
+}
+
+impl ErrorType for EccFlash<'_> {
+    type Error = NorFlashErrorKind;
+}
+
+impl ReadNorFlash for EccFlash<'_> {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), NorFlashErrorKind> {
+        let units = offset as usize / UNIT_BYTES..(offset as usize + out.len()).div_ceil(UNIT_BYTES);
+        if self.torn.range(units).next().is_some() {
+            return Err(NorFlashErrorKind::Other);
+        }
+        self.flash.read(offset, out).map_err(|never| match never {})
+    }
+
+    fn capacity(&self) -> usize {
+        self.flash.capacity()
+    }
+}
+
+impl NorFlash for EccFlash<'_> {
+    const WRITE_SIZE: usize = UNIT_BYTES;
+    const ERASE_SIZE: usize = SECTOR;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), NorFlashErrorKind> {
+        let units = from as usize / UNIT_BYTES..to as usize / UNIT_BYTES;
+        match self.flash.power {
+            0 => {}
+            1 => self.torn.extend(units.step_by(3)),
+            _ => self.torn.retain(|unit| !units.contains(unit)),
+        }
+        self.flash.erase(from, to).map_err(|never| match never {})
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorFlashErrorKind> {
+        let power = self.flash.power;
+        if power < bytes.len() && !power.is_multiple_of(UNIT_BYTES) {
+            self.torn.insert((offset as usize + power) / UNIT_BYTES);
+        }
+        self.flash.write(offset, bytes).map_err(|never| match never {})
+    }
+}
+
+fn storage(bytes: &mut Vec<u8>, power: usize) -> BoardStorage<FailingFlash<'_>> {
+    BoardStorage::new(FailingFlash::new(bytes, power))
+}
+
+fn save<F: NorFlash>(storage: &mut BoardStorage<F>, state: &[u32]) -> Result<(), StorageFault> {
     let mut draft = storage.draft(state.len());
     state.chunks(7).try_for_each(|words| draft.write(words))?;
     draft.commit()
 }
 
 fn loaded(bytes: &mut Vec<u8>) -> Option<Vec<u32>> {
-    let mut storage = storage(bytes, 0);
+    saved_state(&mut storage(bytes, 0))
+}
+
+fn saved_state<F: NorFlash>(storage: &mut BoardStorage<F>) -> Option<Vec<u32>> {
     let mut saved = storage.saved()?;
     let (mut out, mut word) = (Vec::new(), [0]);
     while saved.read(&mut word) {
@@ -157,9 +215,46 @@ fn all_sectors_wear_alike() {
 
 /// The boot that a board reserves when it starts.
 fn start(bytes: &mut Vec<u8>, power: usize, key_number: u32, floor: u32) -> Result<u32, Error> {
-    let mut storage = storage(bytes, power);
+    reserve_boot(&mut storage(bytes, power), key_number, floor)
+}
+
+fn reserve_boot<F: NorFlash>(
+    storage: &mut BoardStorage<F>,
+    key_number: u32,
+    floor: u32,
+) -> Result<u32, Error> {
     let mut boots = storage.boots(key_number, floor)?;
     Sealer::start(0, floor, &mut boots).map(|sealer| sealer.boot()).map_err(|_| Error::Storage)
+}
+
+/// Regression: one unit that could not be read kept a board from starting for ever.
+#[test]
+fn unreadable_units_stop_no_board() {
+    let mut torn_units = 0;
+    for power in 0..200 {
+        let (mut bytes, mut torn) = (vec![0xFF; 10 * SECTOR], BTreeSet::new());
+        let (mut used, mut kept) = (0, None);
+        for start in 0..40 {
+            let is_cut = start % 2 == 1;
+            let flash = FailingFlash::new(&mut bytes, if is_cut { power } else { usize::MAX });
+            let mut storage = BoardStorage::new(EccFlash { flash, torn: &mut torn });
+            let found = saved_state(&mut storage);
+            assert!(found == kept || !is_cut && found == Some(vec![start - 1; 45]), "power {power}");
+            let boot = reserve_boot(&mut storage, 1, 1);
+            assert!(is_cut || boot.is_ok(), "start {start} after power for {power} bytes: {boot:?}");
+            if let Ok(boot) = boot {
+                assert!(boot > used, "boot {boot} after {used}");
+                used = boot;
+            }
+            let saved = save(&mut storage, &[start; 45]);
+            if !is_cut {
+                assert_eq!(saved, Ok(()));
+                kept = Some(vec![start; 45]);
+            }
+        }
+        torn_units += torn.len();
+    }
+    assert!(torn_units > 0);
 }
 
 #[test]
