@@ -20,13 +20,13 @@ pub fn write(sections: &str) -> Result<PathBuf, Box<dyn Error>> {
             format!("  {name} : ORIGIN = {:#x}, LENGTH = {:#x}\n", region.origin, region.bytes)
         })
         .collect();
-    let [flash, ram] = [&board.flash, &board.ram].map(|memory| region(&board, memory));
-    // The stack grows down towards the rest of RAM unguarded.
-    let stack_kib = board.ram.stack_kib;
+    // The stack lies below everything else, and grows down: beyond its end there is no memory, and an overflow is a fault.
+    let stack = 1024 * board.ram.stack_kib;
+    let [flash, ram] =
+        [(&board.flash, 0), (&board.ram, stack)].map(|(memory, skipped)| region(&board, memory, skipped));
     let memory = format!(
         "MEMORY\n{{\n{regions}  FLASH : {flash}\n  RAM : {ram}\n}}\n\
-         ASSERT(ORIGIN(RAM) + LENGTH(RAM) - __euninit >= {stack_kib}K, \"\nRAM has no {stack_kib} KiB left for the stack ([ram] stack_kib of board.toml): raise its budget, or build for fewer words or members\");\n\
-         {sections}"
+         _stack_start = ORIGIN(RAM);\n_stack_end = ORIGIN(RAM) - {stack};\n{sections}"
     );
     fs::write(out.join("memory.x"), memory)?;
     println!("cargo:rustc-link-search={}", out.display());
@@ -100,13 +100,13 @@ fn constants(board: &BoardFile) -> String {
 }
 
 #[allow(dead_code, reason = "a HAL may bring its own linker script")]
-fn region(board: &BoardFile, memory: &Memory) -> String {
+fn region(board: &BoardFile, memory: &Memory, skipped: u64) -> String {
     let bytes = if SIZES.iter().any(|size| env::var_os(size).is_some()) {
         1024 * memory.chip_kib
     } else {
         memory.budget(board.variants().into_iter().filter(|feature| has_feature(feature)))
     };
-    format!("ORIGIN = {:#x}, LENGTH = {bytes}", memory.origin)
+    format!("ORIGIN = {:#x}, LENGTH = {}", memory.origin + skipped, bytes.saturating_sub(skipped))
 }
 
 /// Whether the board is built with this Cargo feature.

@@ -1,4 +1,4 @@
-//! What a panic said, kept in RAM over the reset that follows it. Part of boards with a Cortex-M whose RAM outlives a
+//! What a panic said, or where a fault was, kept in RAM over the reset that follows it. Part of boards with a Cortex-M whose RAM outlives a
 //! reset, which `health::restart` makes.
 
 use core::fmt::{self, Write};
@@ -41,14 +41,35 @@ pub fn take() -> Option<&'static str> {
 
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
+    restart_with(format_args!("{info}"))
+}
+
+/// A fault at `pc` in a function that returns to `lr`.
+pub fn hard_fault(pc: u32, lr: u32, cfsr: u32) -> ! {
+    restart_with(format_args!("hard fault at {pc:#010x}, called from {lr:#010x}, CFSR={cfsr:#x}"))
+}
+
+/// The stack has outgrown its memory, so that nothing tells where.
+pub fn stack_overflow(cfsr: u32) -> ! {
+    restart_with(format_args!("stack overflow, CFSR={cfsr:#x}"))
+}
+
+/// Keeps the message and restarts the chip.
+fn restart_with(text: fmt::Arguments) -> ! {
     cortex_m::interrupt::disable();
     // SAFETY: interrupts are off and nothing returns from here.
     let message = unsafe { place() };
     message.length = 0;
     // What does not fit is cut off.
-    let _ = write!(message, "{info}");
+    let _ = message.write_fmt(text);
     message.magic = MAGIC;
     crate::health::restart()
+}
+
+/// An interrupt that nobody asked for: -14 is the non-maskable one.
+#[cortex_m_rt::exception]
+unsafe fn DefaultHandler(number: i16) -> ! {
+    restart_with(format_args!("interrupt {number} has no handler"))
 }
 
 impl Write for PanicMessage {

@@ -12,6 +12,8 @@ mod board {
 mod chip;
 #[path = "../../nucleo-wl55/src/ecc_flash.rs"]
 mod ecc_flash;
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 #[path = "../../nucleo-wl55/src/health.rs"]

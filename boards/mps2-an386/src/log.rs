@@ -1,13 +1,10 @@
-//! defmt over UART 1, and the panic handler, which logs the cause and ends the emulator.
+//! defmt over UART 1.
 
-use crate::registers::Registers;
+use crate::{panic::stop, registers::Registers};
 use core::{
     cell::UnsafeCell,
-    panic::PanicInfo,
     sync::atomic::{AtomicBool, Ordering},
 };
-use cortex_m_rt::{ExceptionFrame, exception};
-use cortex_m_semihosting::debug;
 use critical_section::RestoreState;
 use defmt::Encoder;
 
@@ -80,54 +77,5 @@ unsafe impl defmt::Logger for Logger {
     unsafe fn write(bytes: &[u8]) {
         // SAFETY: called between `acquire` and `release`.
         unsafe { (*STATE_OF_LOG.encoder.get()).write(bytes, put) };
-    }
-}
-
-unsafe extern "C" {
-    static mut _stack_start: u32;
-    static __etext: u32;
-}
-
-/// The innermost return addresses on the stack. The names of files and lines would take 4 KiB of flash, and the host, which has
-/// the image, finds them by address.
-fn calls() -> [u32; 6] {
-    let mut calls = [0; 6];
-    let mut place = cortex_m::register::msp::read() as *const u32;
-    let top = &raw const _stack_start;
-    for call in &mut calls {
-        while place < top && *call == 0 {
-            // SAFETY: between the stack pointer and the stack's start.
-            let word = unsafe { place.read_volatile() };
-            place = place.wrapping_add(1);
-            // Thumb code has odd addresses.
-            if word & 1 == 1 && (64..&raw const __etext as u32).contains(&word) {
-                *call = word - 1;
-            }
-        }
-    }
-    calls
-}
-
-#[panic_handler]
-fn panic(_: &PanicInfo) -> ! {
-    defmt::error!("panic, called from {:#x}", calls());
-    stop()
-}
-
-#[defmt::panic_handler]
-fn defmt_panic() -> ! {
-    stop()
-}
-
-#[exception]
-unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
-    defmt::error!("hard fault at {=u32:#010x}, called from {=u32:#010x}", frame.pc(), frame.lr());
-    stop()
-}
-
-/// Ends the emulator with an error, so that the host sees the board go at once.
-fn stop() -> ! {
-    loop {
-        debug::exit(debug::EXIT_FAILURE);
     }
 }

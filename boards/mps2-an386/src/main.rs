@@ -10,10 +10,13 @@ mod clock;
 #[cfg(not(feature = "uart"))]
 mod ethernet;
 mod executor;
+#[path = "../../fault.rs"]
+mod fault;
 mod flash;
 mod health;
 mod interrupts;
 mod log;
+mod panic;
 mod registers;
 #[path = "../../stack.rs"]
 mod stack;

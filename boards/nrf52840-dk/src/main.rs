@@ -7,6 +7,8 @@ mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
 mod chip;
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 mod health;

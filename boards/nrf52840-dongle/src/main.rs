@@ -11,6 +11,8 @@ mod board {
 mod cdc_port;
 #[path = "../../nrf52840-dk/src/chip.rs"]
 mod chip;
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 #[path = "../../nrf52840-dk/src/health.rs"]

@@ -9,6 +9,8 @@ mod board {
 }
 mod chip;
 mod ecc_flash;
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 mod health;

@@ -10,6 +10,8 @@ mod board {
 mod cdc_port;
 #[path = "../../pico/src/chip.rs"]
 mod chip;
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 #[path = "../../pico/src/health.rs"]

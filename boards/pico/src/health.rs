@@ -29,7 +29,9 @@ impl PicoHealth {
     }
 }
 
-/// Restarts the chip. Its RAM stays as it is.
+/// Restarts the chip. Its RAM stays as it is: the watchdog resets the memory's controllers and not its cells. On the RP2350 embassy-rp
+/// 0.10 selects what is reset by the bits of the RP2040, where two others stand for the oscillators: that the message of a panic
+/// outlives the reset there is not tested.
 pub fn restart() -> ! {
     // SAFETY: called after a panic, when nothing else runs any more.
     Watchdog::new(unsafe { WATCHDOG::steal() }).trigger_reset();

@@ -10,6 +10,8 @@ mod board {
 #[path = "../../cdc_port.rs"]
 mod cdc_port;
 mod chip;
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 mod health;

@@ -8,6 +8,8 @@ mod board {
 }
 #[path = "../../cdc_port.rs"]
 mod cdc_port;
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 #[path = "../../pico/src/health.rs"]

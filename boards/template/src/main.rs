@@ -7,6 +7,8 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
+#[path = "../../fault.rs"]
+mod fault;
 #[path = "../../flash.rs"]
 mod flash;
 // 1. The chip: clocks and its number; watchdog, cause of the reset and light.
