@@ -43,7 +43,7 @@ pub fn start<D: Driver<'static> + 'static>(
     let class = CdcAcmClass::new(&mut builder, STATE.init(State::new()), PACKET);
     let mut device = builder.build();
     let (sender, receiver) = class.split();
-    let port = CdcPort { receiver: receiver.into_buffered(RECEIVED.take()), sender };
+    let port = CdcPort { receiver: receiver.into_buffered(RECEIVED.take()), sender, is_open_ended: false };
     (port, async move { device.run().await })
 }
 
@@ -51,6 +51,8 @@ pub fn start<D: Driver<'static> + 'static>(
 pub struct CdcPort<D: Driver<'static>> {
     receiver: BufferedReceiver<'static, D>,
     sender: Sender<'static, D>,
+    /// Whether the last packet was full, so that the host waits for more.
+    is_open_ended: bool,
 }
 
 impl<D: Driver<'static>> ErrorType for CdcPort<D> {
@@ -71,10 +73,16 @@ impl<D: Driver<'static>> Write for CdcPort<D> {
         if !self.sender.dtr() {
             return Ok(bytes.len());
         }
-        self.sender.write(bytes).await.map_err(|_| ErrorKind::NotConnected)
+        let count = self.sender.write(bytes).await.map_err(|_| ErrorKind::NotConnected)?;
+        self.is_open_ended = count == usize::from(PACKET);
+        Ok(count)
     }
 
+    /// Ends the transfer, by an empty packet if need be.
     async fn flush(&mut self) -> Result<(), ErrorKind> {
+        if core::mem::take(&mut self.is_open_ended) {
+            self.sender.write_packet(&[]).await.map_err(|_| ErrorKind::NotConnected)?;
+        }
         Ok(())
     }
 }

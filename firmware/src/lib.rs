@@ -35,7 +35,7 @@ pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{LINE, MEMBERS, PACKET, WORDS};
 
 use embassy_futures::select::{Either, select};
-use embassy_time::{Duration, Instant, Timer};
+use embassy_time::{Duration, Instant, Timer, with_timeout};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     BUILD_ID,
@@ -188,7 +188,8 @@ async fn serve_without_agent<L: Link, F: PageFlash, H: Health>(
     loop {
         if Instant::now() >= boot_at {
             let length = Packet::Boot(boot).encode(packet).unwrap_or_default();
-            link.send(&packet[..length]).await;
+            // A cable without a host may never take it.
+            let _ = with_timeout(BOOT_EVERY, link.send(&packet[..length])).await;
             health.feed_watchdog();
             boot_at = Instant::now() + BOOT_EVERY;
         }
@@ -208,7 +209,9 @@ async fn serve_without_agent<L: Link, F: PageFlash, H: Health>(
                 }
             }
             // Returned as it came.
-            Ok(Packet::Mark { .. }) => link.send(bytes).await,
+            Ok(Packet::Mark { .. }) => {
+                let _ = with_timeout(BOOT_EVERY, link.send(bytes)).await;
+            }
             Ok(Packet::Reset) => health.reset(),
             Ok(Packet::Identify) => health.set_light(true),
             _ => {}

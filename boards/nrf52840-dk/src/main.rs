@@ -27,6 +27,7 @@ use embassy_nrf::{
     nvmc::Nvmc,
     peripherals,
     radio::{self as nrf_radio, ieee802154::Radio},
+    uarte::{self, Baudrate},
 };
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
@@ -38,6 +39,12 @@ use static_cell::ConstStaticCell;
 
 /// Bytes that the UART buffers.
 const WINDOW: usize = 256;
+
+const BAUDRATE: Baudrate = match board::BAUD {
+    115_200 => Baudrate::Baud115200,
+    921_600 => Baudrate::Baud921600,
+    _ => panic!("[serial] baud must be 115200 or 921600"),
+};
 
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
@@ -52,6 +59,8 @@ async fn main(_spawner: Spawner) {
     let (mut radio, radio_queue) =
         (radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts)), RadioQueue::new());
     let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
+    let mut config = uarte::Config::default();
+    config.baudrate = BAUDRATE;
     let port = BufferedUarte::new(
         chip.UARTE0,
         chip.TIMER1,
@@ -61,7 +70,7 @@ async fn main(_spawner: Spawner) {
         chip.P0_08,
         chip.P0_06,
         Interrupts,
-        Default::default(),
+        config,
         &mut receiving,
         &mut sending,
     );

@@ -17,14 +17,17 @@ const LENGTH = 0x3ff;
 const SIE_STATUS = 0x50;
 const SUSPENDED = 1 << 4;
 
-/** One byte less than a full packet, after which the device would wait for the rest of a transfer. */
-const LONGEST = 63;
+const FULL = 64;
+/** After a full packet the device would wait for the rest of a transfer. */
+const LONGEST = FULL - 1;
 
 export class UsbPort {
   #usb;
   #cdc;
   #inbox;
   #sent = [];
+  /** Full packets, which a host holds back until the transfer ends in a short one. */
+  #held = [];
   /** Bytes that the device is ready to read. */
   #room = 0;
   #isPlugged = true;
@@ -35,7 +38,10 @@ export class UsbPort {
     this.#usb = usb;
     this.#cdc = cdc;
     this.#inbox = inbox;
-    cdc.onSerialData = (bytes) => this.#sent.push(...bytes);
+    cdc.onSerialData = (bytes) => {
+      this.#held.push(...bytes);
+      if (bytes.length < FULL) this.#sent.push(...this.#held.splice(0));
+    };
 
     // rp2040js sets DTR on the device. It belongs to the interface, where embassy looks for it.
     cdc.cdcSetControlLineState = () => {
@@ -97,6 +103,7 @@ export class UsbPort {
     this.#isPlugged = false;
     this.#room = 0;
     this.#sent = [];
+    this.#held = [];
     this.#usb.sieStatus |= SUSPENDED;
     this.#usb.sieStatusUpdated();
   }

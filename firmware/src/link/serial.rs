@@ -9,6 +9,9 @@ use fabswarm_shared::wire::stream::{self, Deframer};
 /// would run.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
+/// USB takes a packet of this length for a part of a transfer that goes on: hosts hold it back until the next one.
+const USB_PACKET: usize = 64;
+
 /// Carries packets over a serial port; `N` is the longest encoded packet, without its delimiters.
 #[derive(Debug)]
 pub struct SerialLink<P, const N: usize> {
@@ -31,7 +34,12 @@ impl<P: Read + Write, const N: usize> Link for SerialLink<P, N> {
     async fn send(&mut self, packet: &[u8]) {
         match stream::encode(packet, &mut self.outgoing) {
             Ok(length) => {
-                if self.port.write_all(&self.outgoing[..length]).await.is_err() {
+                let mut outcome = self.port.write_all(&self.outgoing[..length]).await;
+                // A USB port then sends an empty packet. A UART would wait here until all is sent, so it is not always flushed.
+                if outcome.is_ok() && length.is_multiple_of(USB_PACKET) {
+                    outcome = self.port.flush().await;
+                }
+                if outcome.is_err() {
                     warn!("the serial port failed to send a packet");
                 }
             }
@@ -67,8 +75,9 @@ mod tests {
     extern crate std;
     use super::*;
     use core::{future::Future, pin::pin, task::Context};
+    use embassy_futures::block_on;
     use embedded_io_async::{ErrorKind, ErrorType};
-    use std::{sync::mpsc::channel, task::Waker, thread};
+    use std::{sync::mpsc::channel, task::Waker, thread, vec, vec::Vec};
 
     /// A port that does not wait: one of a USB device without its host.
     struct Unplugged(Result<usize, ErrorKind>);
@@ -91,6 +100,62 @@ mod tests {
         async fn flush(&mut self) -> Result<(), ErrorKind> {
             Ok(())
         }
+    }
+
+    /// The endpoint of a USB port, and what a host makes of it: it hands data on when a transfer ends in a short packet.
+    #[derive(Default)]
+    struct Endpoint {
+        held: Vec<u8>,
+        received: Vec<u8>,
+        last: usize,
+    }
+
+    impl Endpoint {
+        fn packet(&mut self, bytes: &[u8]) {
+            self.held.extend_from_slice(bytes);
+            self.last = bytes.len();
+            if bytes.len() < USB_PACKET {
+                self.received.append(&mut self.held);
+            }
+        }
+    }
+
+    impl ErrorType for Endpoint {
+        type Error = ErrorKind;
+    }
+
+    impl Read for Endpoint {
+        async fn read(&mut self, _: &mut [u8]) -> Result<usize, ErrorKind> {
+            core::future::pending().await
+        }
+    }
+
+    impl Write for Endpoint {
+        async fn write(&mut self, bytes: &[u8]) -> Result<usize, ErrorKind> {
+            let length = bytes.len().min(USB_PACKET);
+            self.packet(&bytes[..length]);
+            Ok(length)
+        }
+
+        async fn flush(&mut self) -> Result<(), ErrorKind> {
+            if self.last == USB_PACKET {
+                self.packet(&[]);
+            }
+            Ok(())
+        }
+    }
+
+    /// Regression: hosts held packets of 64, 128, … encoded bytes back until the next one.
+    #[test]
+    fn every_packet_reaches_a_usb_host_at_once() {
+        let mut whole = 0;
+        for length in 1..300 {
+            let mut link = SerialLink::<_, 400>::new(Endpoint::default());
+            block_on(link.send(&vec![7; length]));
+            assert!(link.port.held.is_empty(), "{length} bytes");
+            whole += usize::from(link.port.received.len().is_multiple_of(USB_PACKET));
+        }
+        assert!(whole > 0, "some packets fill their last USB packet");
     }
 
     /// Regression: the executor never got control back.

@@ -1,6 +1,10 @@
 //! Pages, and what a board without a good one does.
 
 use crate::rig::*;
+use core::{cell::Cell, future::pending};
+use embassy_futures::{block_on, select::select};
+use embassy_time::Timer;
+use fabswarm_firmware::{Buffers, Parts, health::Health, link::Link, run, storage::BoardStorage};
 use fabswarm_shared::{
     packet::{Boot, Packet},
     provisioning::{self, Pace},
@@ -77,4 +81,43 @@ fn a_page_with_an_old_key_is_refused() {
     assert_eq!(first_round(&said_with(&mut flash, &new, [], a_while())), 0);
     let old = provisioning::Error::OldKey { page: 1, used: 2 };
     assert_refused(&mut flash, &page(Pace::Air), old);
+}
+
+/// A cable without a host, as the USB port of an ESP32: it takes nothing.
+struct LooseCable;
+
+impl Link for LooseCable {
+    async fn send(&mut self, _: &[u8]) {
+        pending().await
+    }
+
+    async fn receive(&mut self, _: &mut [u8]) -> usize {
+        pending().await
+    }
+}
+
+struct CountingWatchdog<'a>(&'a Cell<u32>);
+
+impl Health for CountingWatchdog<'_> {
+    fn feed_watchdog(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+/// Regression: an ESP32 without page and host reset itself every eight seconds.
+#[test]
+fn a_board_without_page_and_host_waits() {
+    let (mut flash, fed) = (vec![0xFF; 64 * 1024], Cell::new(0));
+    let parts = Parts {
+        board: "testing",
+        chip: Some(CHIP),
+        window: 1024,
+        page: &[0xFF; 64],
+        buffers: &mut Buffers::new(),
+        link: LooseCable,
+        storage: BoardStorage::new(RamFlash(&mut flash)),
+        health: CountingWatchdog(&fed),
+    };
+    block_on(select(run(parts), Timer::after_millis(500)));
+    assert!(fed.get() >= 3, "fed {} times", fed.get());
 }
