@@ -3,14 +3,14 @@
 use crate::board::{
     LORA_BANDWIDTH_KHZ, LORA_DUTY_PER_MILLE, LORA_FREQUENCY_KHZ, LORA_POWER_DBM, LORA_SPREADING,
 };
-use core::cell::Cell;
+use core::{cell::Cell, mem::MaybeUninit, ptr::addr_of_mut};
 use embassy_sync::blocking_mutex::{Mutex, raw::CriticalSectionRawMutex};
 use embassy_time::{Delay, Duration, Instant, Timer, with_timeout};
 use embedded_hal_async::delay::DelayNs;
 use embedded_hal_async::spi::{ErrorType, Operation, SpiBus, SpiDevice};
 use fabswarm_firmware::{
     PACKET,
-    link::{AirtimeLimit, Link, ListeningLink, packets_of},
+    link::{AirtimeLimit, Link, ListeningLink, SendDelay, packets_of},
 };
 use lora_modulation::BaseBandModulationParams;
 use lora_phy::{
@@ -31,7 +31,7 @@ pub type BoardEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
 /// Symbols before a packet, as `fabswarm boards plan` counts them.
 const PREAMBLE: u8 = 8;
-/// How long a packet may take beyond its airtime.
+/// How long a command may take, and a packet beyond its airtime.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const CHIRPS: BaseBandModulationParams = BaseBandModulationParams::new(
@@ -56,6 +56,10 @@ const CHIRPS: BaseBandModulationParams = BaseBandModulationParams::new(
 /// When the radio last had something to say, and whether somebody waits for that.
 static INTERRUPT: Mutex<CriticalSectionRawMutex, Cell<(Instant, bool)>> =
     Mutex::new(Cell::new((Instant::MIN, false)));
+
+/// The airtime of the last hour. A reset must not refill it.
+#[unsafe(link_section = ".uninit.AIRTIME")]
+static mut AIRTIME: MaybeUninit<AirtimeLimit> = MaybeUninit::uninit();
 
 /// The pins of a radio. Notes when it interrupts: reading a packet takes longer than its time may be off.
 pub struct TimedPins<P>(pub P);
@@ -128,41 +132,44 @@ pub struct LoraLink<R: RadioKind> {
     modulation: ModulationParams,
     sent: PacketParams,
     received: PacketParams,
-    /// Whether a packet was being waited for, or read.
-    is_receiving: bool,
-    limit: AirtimeLimit,
+    /// Whether the last command did not end: it failed, took too long, or was dropped.
+    is_unsettled: bool,
+    limit: &'static mut AirtimeLimit,
     /// When the last packet was to be sent, by its sender's clock.
     arrived: Instant,
-    /// From the call that sends a packet to its first bit: measured on our own packets, as all boards of a kind take the same time.
-    send_delay: Duration,
+    send_delay: SendDelay,
 }
 
 impl<R: RadioKind> LoraLink<R> {
-    /// Starts the radio.
+    /// Starts the radio. Call once.
     pub async fn start(radio: R) -> Result<Self, RadioError> {
-        let mut lora = LoRa::new(radio, false, Delay).await?;
+        let mut lora = in_time(PATIENCE, LoRa::new(radio, false, Delay)).await?;
         let modulation =
             lora.create_modulation_params(CHIRPS.sf, CHIRPS.bw, CHIRPS.cr, 1000 * LORA_FREQUENCY_KHZ)?;
         let sent = lora.create_tx_packet_params(PREAMBLE.into(), false, true, false, &modulation)?;
         let received =
             lora.create_rx_packet_params(PREAMBLE.into(), false, MTU as u8, true, false, &modulation)?;
+        // SAFETY: called once. Any bits are a valid limit, which checks them.
+        let limit = unsafe { (*addr_of_mut!(AIRTIME)).assume_init_mut() };
+        limit.resume(LORA_DUTY_PER_MILLE);
         Ok(Self {
             lora,
             modulation,
             sent,
             received,
-            is_receiving: false,
-            limit: AirtimeLimit::new(LORA_DUTY_PER_MILLE),
+            is_unsettled: false,
+            limit,
             arrived: Instant::MIN,
-            send_delay: Duration::from_millis(2),
+            send_delay: SendDelay::new(Duration::from_millis(2)),
         })
     }
 
-    /// Leaves what was going on. A radio that is interrupted while it is read may hang; one that is waited for is not disturbed.
+    /// Sets the radio up again where its last command did not end: it may hang, or have lost its settings with its power. One that is
+    /// only waited for is not disturbed.
     async fn settle(&mut self) -> Result<(), RadioError> {
-        let is_waiting = INTERRUPT.lock(|interrupt| interrupt.get().1);
-        if core::mem::take(&mut self.is_receiving) && !is_waiting {
-            self.lora.init().await?;
+        let was_waiting = forget_interrupt();
+        if core::mem::replace(&mut self.is_unsettled, true) && !was_waiting {
+            in_time(PATIENCE, self.lora.init()).await?;
         }
         Ok(())
     }
@@ -171,24 +178,40 @@ impl<R: RadioKind> LoraLink<R> {
         let airtime = airtime(packet.len());
         let begun = Instant::now();
         self.settle().await?;
-        self.lora.prepare_for_tx(&self.modulation, &mut self.sent, LORA_POWER_DBM, packet).await?;
-        let Ok(outcome) = with_timeout(airtime + PATIENCE, self.lora.tx()).await else {
-            return self.lora.init().await;
-        };
-        outcome?;
+        let prepared = self.lora.prepare_for_tx(&self.modulation, &mut self.sent, LORA_POWER_DBM, packet);
+        in_time(PATIENCE, prepared).await?;
+        in_time(airtime + PATIENCE, self.lora.tx()).await?;
+        self.is_unsettled = false;
         let ended = INTERRUPT.lock(|interrupt| interrupt.get().0);
-        self.send_delay = ended.checked_duration_since(begun + airtime).unwrap_or(self.send_delay);
+        self.send_delay.measure(begun, ended, airtime);
         Ok(())
     }
 
     async fn listen(&mut self, packet: &mut [u8]) -> Result<usize, RadioError> {
         self.settle().await?;
-        self.lora.prepare_for_rx(RxMode::Continuous, &self.modulation, &self.received).await?;
-        self.is_receiving = true;
+        let prepared = self.lora.prepare_for_rx(RxMode::Continuous, &self.modulation, &self.received);
+        in_time(PATIENCE, prepared).await?;
         let outcome = self.lora.rx(&self.received, packet).await;
-        self.is_receiving = false;
+        // A damaged packet is no fault of the radio.
+        self.is_unsettled = matches!(outcome, Err(RadioError::SPI | RadioError::Busy));
         Ok(outcome?.0.into())
     }
+}
+
+/// Forgets what the radio said last. Returns whether that is still being waited for.
+fn forget_interrupt() -> bool {
+    INTERRUPT.lock(|interrupt| interrupt.replace((Instant::MIN, false)).1)
+}
+
+/// Waits for a command: a radio without power is busy for ever.
+async fn in_time<T>(
+    limit: Duration,
+    command: impl Future<Output = Result<T, RadioError>>,
+) -> Result<T, RadioError> {
+    with_timeout(limit, command).await.unwrap_or_else(|_| {
+        forget_interrupt();
+        Err(RadioError::Busy)
+    })
 }
 
 /// Time on the air of a packet.
@@ -213,8 +236,7 @@ impl<R: RadioKind> Link for LoraLink<R> {
             match self.listen(packet).await {
                 Ok(length) => {
                     let ended = INTERRUPT.lock(|interrupt| interrupt.get().0);
-                    let took = airtime(length) + self.send_delay;
-                    self.arrived = ended.checked_sub(took).unwrap_or(ended);
+                    self.arrived = self.send_delay.sent_at(ended, airtime(length));
                     return length;
                 }
                 Err(error) => {
@@ -223,6 +245,11 @@ impl<R: RadioKind> Link for LoraLink<R> {
                 }
             }
         }
+    }
+
+    async fn restart(&mut self) {
+        forget_interrupt();
+        self.is_unsettled = true;
     }
 
     fn arrived(&self) -> Option<Instant> {

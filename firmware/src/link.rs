@@ -11,6 +11,7 @@ mod patience;
 mod queue;
 mod serial;
 mod split;
+mod timing;
 
 pub use airtime::AirtimeLimit;
 use backoff::Backoff;
@@ -19,6 +20,7 @@ pub use listening::{ListeningLink, RadioQueue, keep_listening};
 pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
 pub use serial::SerialLink;
 pub use split::SplitLink;
+pub use timing::{SendDelay, StampClock};
 
 /// The medium that carries the frames of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,9 @@ pub trait Link {
     ///
     /// Must be cancel-safe: dropping the future loses no packet that a later call could still return.
     async fn receive(&mut self, packet: &mut [u8]) -> usize;
+
+    /// Sets the radio up again, which may have lost its settings: nobody was heard for long.
+    async fn restart(&mut self) {}
 
     /// Returns when the first bit of the packet that [`receive`](Self::receive) returned last reached the board, or `None` if it
     /// came all at once just now.

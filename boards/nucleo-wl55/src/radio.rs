@@ -9,12 +9,16 @@ use embassy_stm32::{
     spi::{Spi, mode::Master},
 };
 use embassy_sync::{blocking_mutex::raw::CriticalSectionRawMutex, signal::Signal};
+use embassy_time::{Duration, Instant};
 use embedded_hal_async::delay::DelayNs;
 use lora_phy::{
     mod_params::RadioError,
     mod_traits::InterfaceVariant,
     sx126x::{Config, Stm32wl, Sx126x, TcxoCtrlVoltage},
 };
+
+/// The longest that a radio in order is busy: it calibrates itself in a few milliseconds.
+const BUSY_FOR: Duration = Duration::from_millis(50);
 
 static INTERRUPTED: Signal<CriticalSectionRawMutex, ()> = Signal::new();
 
@@ -52,7 +56,12 @@ impl InterfaceVariant for RadioPins {
 
     async fn wait_on_busy(&mut self) -> Result<(), RadioError> {
         // Some hundred microseconds; there is no interrupt for it.
-        while pac::PWR.sr2().read().rfbusys() {}
+        let begun = Instant::now();
+        while pac::PWR.sr2().read().rfbusys() {
+            if begun.elapsed() > BUSY_FOR {
+                return Err(RadioError::Busy);
+            }
+        }
         Ok(())
     }
 

@@ -9,7 +9,8 @@ const BIN: Duration = Duration::from_secs(10);
 /// The bins of a window, and the one that is being filled.
 const BINS: usize = (WINDOW.as_ticks() / BIN.as_ticks()) as usize + 1;
 
-/// Keeps a radio within its duty cycle: in any hour since its start it sends no longer than the law allows.
+/// Keeps a radio within its duty cycle: in any hour it sends no longer than the law allows, over resets too where a board keeps this in
+/// memory that outlives them ([`AirtimeLimit::resume`]).
 ///
 /// Slots are planned so that this drops next to nothing. It holds too where rounds have another pace, or a swarm another number of agents
 /// than was planned for.
@@ -20,8 +21,10 @@ pub struct AirtimeLimit {
     used_us: [u32; BINS],
     /// Sum of the bins.
     sum: Duration,
-    /// Number of the newest bin since the start of the clock.
+    /// Number of the newest bin.
     newest: u64,
+    /// Number of the bin in which the clock started.
+    start: u64,
 }
 
 impl AirtimeLimit {
@@ -29,12 +32,25 @@ impl AirtimeLimit {
     #[must_use]
     pub const fn new(per_mille: u16) -> Self {
         let allowed = Duration::from_ticks(WINDOW.as_ticks() / 1000 * per_mille as u64);
-        Self { allowed, used_us: [0; BINS], sum: Duration::from_ticks(0), newest: 0 }
+        Self { allowed, used_us: [0; BINS], sum: Duration::from_ticks(0), newest: 0, start: 0 }
+    }
+
+    /// Goes on after a reset with what memory held before it, or anew if the memory was not kept. The time between counts as nothing,
+    /// so that a board rather sends too little.
+    pub fn resume(&mut self, per_mille: u16) {
+        let sum: u64 = self.used_us.iter().copied().map(u64::from).sum();
+        // Memory after a power cut holds anything.
+        if Duration::from_micros(sum) == self.sum && self.sum <= WINDOW {
+            self.start = self.newest;
+        } else {
+            *self = Self::new(per_mille);
+        }
+        self.allowed = Self::new(per_mille).allowed;
     }
 
     /// Whether a packet that takes `airtime` may be sent now. If so, it is counted.
     pub fn take(&mut self, now: Instant, airtime: Duration) -> bool {
-        let number = now.as_ticks() / BIN.as_ticks();
+        let number = self.start + now.as_ticks() / BIN.as_ticks();
         // Bins that have left the window. A clock that goes back moves nothing.
         for bin in (self.newest + 1..=number).take(BINS) {
             let place = &mut self.used_us[(bin % BINS as u64) as usize];
@@ -96,5 +112,30 @@ mod tests {
         assert!(limit.take(start + Duration::from_secs(3620), Duration::from_secs(1)));
         assert!(limit.take(start + Duration::from_secs(3600 * 24 * 365), Duration::from_secs(36)));
         assert!(!limit.take(start, Duration::from_micros(1)), "the clock went back");
+    }
+
+    /// Regression: a board that was reset again and again sent as long as it liked.
+    #[test]
+    fn resets_do_not_refill_the_hour() {
+        let (airtime, mut limit) = (Duration::from_millis(400), AirtimeLimit::new(10));
+        let (mut sent, mut resets) = (0, 0);
+        // A reset after every minute, for 59 minutes.
+        while resets < 59 {
+            sent += (0..60).filter(|&second| limit.take(Instant::from_secs(second), airtime)).count();
+            limit.resume(10);
+            resets += 1;
+        }
+        assert_eq!(sent, 90, "36 s of an hour");
+        // The hour goes on meanwhile: bins are of 10 s, and the bin of a reset counts once.
+        assert!(limit.take(Instant::from_secs(3600), airtime));
+    }
+
+    #[test]
+    fn memory_that_was_lost_starts_anew() {
+        let mut limit = AirtimeLimit::new(10);
+        limit.used_us = [0xDEAD_BEEF; BINS];
+        limit.resume(10);
+        assert!(limit.take(Instant::from_secs(0), Duration::from_secs(36)));
+        assert!(!limit.take(Instant::from_secs(0), Duration::from_millis(1)));
     }
 }

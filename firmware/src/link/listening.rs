@@ -7,6 +7,9 @@ use embassy_sync::{blocking_mutex::raw::NoopRawMutex, channel::Channel};
 use embassy_time::{Duration, Instant, Timer};
 use heapless::Vec;
 
+/// Packets that a radio sends without hearing one until it is set up again: some superframes.
+const SILENT_SENDS: u32 = 32;
+
 /// Packets that wait for the board.
 const HEARD: usize = 4;
 
@@ -27,13 +30,15 @@ pub struct RadioQueue<const MTU: usize, const SENT: usize> {
     sent: Channel<NoopRawMutex, Vec<u8, MTU>, SENT>,
     /// The arguments of [`Link::start`].
     start: Cell<Option<(u16, u32, AirKind)>>,
+    /// Packets sent since one was heard.
+    unheard: Cell<u32>,
 }
 
 impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
     /// Creates an empty queue.
     #[must_use]
     pub const fn new() -> Self {
-        Self { heard: Channel::new(), sent: Channel::new(), start: Cell::new(None) }
+        Self { heard: Channel::new(), sent: Channel::new(), start: Cell::new(None), unheard: Cell::new(0) }
     }
 
     /// Keeps what the radio hears until `event`.
@@ -44,6 +49,7 @@ impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
             match select(&mut event, radio.receive(&mut packet)).await {
                 Either::First(outcome) => return outcome,
                 Either::Second(length) => {
+                    self.unheard.set(0);
                     let bytes = Vec::from_slice(&packet[..length.min(MTU)]).unwrap_or_default();
                     if self.heard.try_send(RadioPacket { bytes, arrived: radio.arrived() }).is_err() {
                         warn!("the radio hears more than the board can take: a packet is dropped");
@@ -72,6 +78,8 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
             radio.start(sender, boot, air);
             backoff.start(sender, boot, air);
         }
+        let unheard = queue.unheard.get() + 1;
+        queue.unheard.set(unheard % SILENT_SENDS);
         let mut attempt = 0;
         while let Some(pause) = backoff.pause(attempt) {
             // A timer takes a while even for nothing, and in slots every microsecond tells the time.
@@ -83,6 +91,10 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
             }
             // The packet is lost after the last attempt, as any other.
             attempt += 1;
+        }
+        if unheard == SILENT_SENDS {
+            warn!("nobody was heard while {} packets were sent: the radio is set up again", unheard);
+            radio.restart().await;
         }
     }
 }
@@ -248,6 +260,49 @@ mod tests {
         assert_eq!((first, packet[0]), (1, 1));
         assert!(radio.heard > HEARD as u8);
     }
+
+    /// A radio that has lost its settings: it takes what is sent and hears nothing until it is set up again.
+    struct DeafRadio<'a> {
+        is_deaf: bool,
+        restarts: &'a Cell<u32>,
+    }
+
+    impl Link for DeafRadio<'_> {
+        async fn send(&mut self, _: &[u8]) {}
+
+        async fn receive(&mut self, _: &mut [u8]) -> usize {
+            if self.is_deaf {
+                core::future::pending::<()>().await;
+            }
+            yield_now().await;
+            1
+        }
+
+        async fn restart(&mut self) {
+            self.restarts.set(self.restarts.get() + 1);
+            self.is_deaf = false;
+        }
+    }
+
+    #[test]
+    fn a_radio_that_hears_nobody_is_set_up_again() {
+        let restarts = Cell::new(0);
+        let mut radio = DeafRadio { is_deaf: true, restarts: &restarts };
+        let queue = RadioQueue::<8, 2>::new();
+        let mut link = ListeningLink::new(&queue);
+        link.start(7, 1, AirKind::Slots);
+        let sending = async {
+            for sent in 1..4 * SILENT_SENDS {
+                link.send(&[1]).await;
+                for _ in 0..5 {
+                    yield_now().await;
+                }
+                assert_eq!(restarts.get(), u32::from(sent >= SILENT_SENDS), "after {sent} packets");
+            }
+        };
+        block_on(select(keep_listening(&mut radio, &queue), sending));
+    }
+
     /// A channel that is busy for the first `busy` attempts.
     struct BusyRadio<'a> {
         busy: u32,
