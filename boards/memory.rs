@@ -1,7 +1,7 @@
 //! Generates what a board's firmware takes from its `board.toml`: `memory.x` with the budgets, so that an image over budget
 //! does not link, and `board.rs` with the board's constants. Part of the build scripts of boards.
 
-use fabswarm_board_file::{BoardFile, LoraChannel, Memory, Radio};
+use fabswarm_board_file::{BoardFile, LoraChannel, Memory, Radio, RadioChannel};
 use std::{env, error::Error, fs, path::Path, path::PathBuf};
 
 /// Set where the firmware is built for a problem or swarm of another size than usual: then the image may take all memory of the
@@ -86,8 +86,14 @@ fn constants(board: &BoardFile) -> String {
     if let Some(baud) = serial.baud.filter(|_| !has_feature("usb")) {
         constants += &format!("pub const BAUD: u32 = {baud};\n");
     }
+    if let Some(Radio::Ieee802154(channel) | Radio::EspNow(channel)) = radio {
+        let RadioChannel { channel, power_dbm } = channel;
+        constants += &format!(
+            "pub const RADIO_CHANNEL: u8 = {channel};\npub const RADIO_POWER_DBM: i8 = {power_dbm};\n"
+        );
+    }
     if let Some(Radio::Lora(channel)) = radio {
-        let LoraChannel { frequency_khz, spreading, bandwidth_khz, duty_per_mille, power_dbm } = channel;
+        let LoraChannel { frequency_khz, spreading, bandwidth_khz, duty_per_mille, power_dbm, .. } = channel;
         constants += &format!(
             "pub const LORA_FREQUENCY_KHZ: u32 = {frequency_khz};\n\
              pub const LORA_SPREADING: u8 = {spreading};\n\

@@ -43,7 +43,7 @@ async fn main(_spawner: Spawner) {
     esp_alloc::heap_allocator!(size: HEAP_BYTES);
     esp_rtos::start(TimerGroup::new(chip.TIMG0).timer0, chip.FROM_CPU_INTR0);
     // Without its radio the board is of no use: it says so and starts again.
-    let wifi = WifiController::new(chip.WIFI, Default::default()).expect("the radio does not start");
+    let mut wifi = WifiController::new(chip.WIFI, Default::default()).expect("the radio does not start");
     let port = UsbSerialJtag::new(chip.USB_DEVICE).into_async();
     let mut flash = FlashStorage::new(chip.FLASH);
     let page = page::copy(&mut flash);
@@ -54,7 +54,9 @@ async fn main(_spawner: Spawner) {
         page,
         buffers: BUFFERS.take(),
         link: SplitLink::<_, _, PACKET>::new(
-            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::EspNowLink::new(&wifi)),
+            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::EspNowLink::new(
+                &mut wifi,
+            )),
             SerialLink::<_, LINE>::new(port),
         ),
         storage: BoardStorage::new(flash::BoardFlash::<_, 0>(flash)),

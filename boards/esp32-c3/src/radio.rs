@@ -1,17 +1,16 @@
 //! ESP-NOW as a packet link: broadcasts on one channel of Wi-Fi, without a network.
 
+use crate::board::{RADIO_CHANNEL, RADIO_POWER_DBM};
 use embassy_time::{Duration, Instant};
 use esp_radio::esp_now::{BROADCAST_ADDRESS, ESP_NOW_MAX_DATA_LEN_V2, EspNow};
 use esp_radio::wifi::WifiController;
-use fabswarm_firmware::link::Link;
+use fabswarm_firmware::link::{Link, StampClock};
 
 /// Bytes of a packet: with the second version of ESP-NOW, most frames are one.
 pub const MTU: usize = ESP_NOW_MAX_DATA_LEN_V2;
 
 /// Longer frames on their way in at once.
 pub const SLOTS: usize = 4;
-
-const CHANNEL: u8 = 11;
 
 /// Broadcasts are sent with 1 Mbit/s.
 const BYTE_US: u64 = 8;
@@ -25,14 +24,18 @@ pub struct EspNowLink {
     radio: EspNow,
     /// When the last packet began to arrive.
     arrived: Instant,
+    /// The radio stamps packets when they are in: a task sees them after the driver, whenever it runs.
+    clock: StampClock,
 }
 
 impl EspNowLink {
-    pub fn new(wifi: &WifiController<'_>) -> Self {
+    pub fn new(wifi: &mut WifiController<'_>) -> Self {
+        // In quarters of a dBm; the driver starts with 5 dBm, and goes on with that if it refuses.
+        let _ = wifi.set_max_tx_power(4 * RADIO_POWER_DBM);
         let radio = wifi.esp_now();
         // On another channel it hears nobody, which its telemetry shows.
-        let _ = radio.set_channel(CHANNEL);
-        Self { radio, arrived: Instant::MIN }
+        let _ = radio.set_channel(RADIO_CHANNEL);
+        Self { radio, arrived: Instant::MIN, clock: StampClock::default() }
     }
 }
 
@@ -45,12 +48,13 @@ impl Link for EspNowLink {
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
         loop {
             let received = self.radio.receive_async().await;
-            let now = Instant::now();
+            let stamp = received.info.rx_control.timestamp.duration_since_epoch().as_micros();
+            let ended = self.clock.stamped_at(Instant::now(), stamp as u32);
             let bytes = received.data();
             let Some(room) = packet.get_mut(..bytes.len()) else { continue };
             room.copy_from_slice(bytes);
             let on_air_us = PREAMBLE_US + BYTE_US * (bytes.len() as u64 + EXTRA_BYTES);
-            self.arrived = now.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(now);
+            self.arrived = ended.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(ended);
             return bytes.len();
         }
     }

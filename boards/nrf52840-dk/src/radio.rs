@@ -1,10 +1,11 @@
 //! The nRF52840's 802.15.4 radio as a packet link.
 
+use crate::board::{RADIO_CHANNEL, RADIO_POWER_DBM};
 use embassy_nrf::radio::ieee802154::{Packet, Radio};
 use embassy_time::{Duration, Instant};
 use fabswarm_firmware::{
     PACKET,
-    link::{Link, ListeningLink, packets_of, received_length},
+    link::{Link, ListeningLink, SendDelay, packets_of, received_length},
 };
 
 /// The shortest header of IEEE 802.15.4-2015: a data frame without sequence number and addresses. Other networks on the channel
@@ -26,10 +27,8 @@ const SENT: usize = 2 * packets_of(PACKET, MTU);
 /// What the board has of the radio, which listens meanwhile.
 pub type BoardEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
-const CHANNEL: u8 = 15;
-
-/// From the call that sends a packet to its first bit: the receiver ramps up, listens, and the transmitter ramps up.
-const SEND_DELAY_US: u64 = 140 + 128 + 140;
+/// The first guess: a receiver that was listening assesses the channel, and the transmitter ramps up.
+const SEND_DELAY: SendDelay = SendDelay::new(Duration::from_micros(128 + 140));
 /// Time on the air of a byte.
 const BYTE_US: u64 = 32;
 /// Bytes on the air besides those of a packet: preamble, start of frame and length before it, checksum behind it.
@@ -41,13 +40,20 @@ pub struct RadioLink {
     packet: Packet,
     /// When the last packet was to be sent, by its sender's clock.
     arrived: Instant,
+    send_delay: SendDelay,
 }
 
 impl RadioLink {
     pub fn new(mut radio: Radio<'static>) -> Self {
-        radio.set_channel(CHANNEL);
-        Self { radio, packet: Packet::new(), arrived: Instant::MIN }
+        radio.set_channel(RADIO_CHANNEL);
+        radio.set_transmission_power(RADIO_POWER_DBM);
+        Self { radio, packet: Packet::new(), arrived: Instant::MIN, send_delay: SEND_DELAY }
     }
+}
+
+/// Time on the air of a packet.
+fn airtime(bytes: usize) -> Duration {
+    Duration::from_micros(BYTE_US * (bytes as u64 + EXTRA_BYTES))
 }
 
 impl Link for RadioLink {
@@ -61,7 +67,12 @@ impl Link for RadioLink {
         bytes[..MAC_HEADER.len()].copy_from_slice(&MAC_HEADER);
         bytes[MAC_HEADER.len()..length].copy_from_slice(&packet[..length - MAC_HEADER.len()]);
         self.packet.copy_from_slice(&bytes[..length]);
-        self.radio.try_send(&mut self.packet).await.is_ok()
+        let begun = Instant::now();
+        let is_sent = self.radio.try_send(&mut self.packet).await.is_ok();
+        if is_sent {
+            self.send_delay.measure(begun, Instant::now(), airtime(length));
+        }
+        is_sent
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
@@ -74,8 +85,7 @@ impl Link for RadioLink {
             let Some(payload) = self.packet[..length].strip_prefix(&MAC_HEADER) else { continue };
             let Some(room) = packet.get_mut(..payload.len()) else { continue };
             room.copy_from_slice(payload);
-            let on_air_us = BYTE_US * (length as u64 + EXTRA_BYTES) + SEND_DELAY_US;
-            self.arrived = now.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(now);
+            self.arrived = self.send_delay.sent_at(now, airtime(length));
             return payload.len();
         }
     }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 const KIB: u64 = 1024;
 
@@ -38,6 +38,8 @@ pub struct BoardFile {
     pub radio: Option<Radio>,
     /// Where its boot loader takes UF2 files.
     pub uf2: Option<Uf2Drive>,
+    /// What whoever flashes it must know.
+    pub flash_note: Option<String>,
     /// What a debug probe can read of its chip.
     #[serde(default)]
     pub probe: ChipReading,
@@ -146,19 +148,101 @@ impl Default for SerialPort {
 pub enum Radio {
     /// IEEE 802.15.4.
     #[serde(rename = "802.15.4")]
-    Ieee802154,
+    Ieee802154(RadioChannel),
     /// Espressif's ESP-NOW.
     #[serde(rename = "esp-now")]
-    EspNow,
+    EspNow(RadioChannel),
     /// LoRa.
     #[serde(rename = "lora")]
     Lora(LoraChannel),
+}
+
+impl Radio {
+    /// Refuses what the radio cannot do, or may not do in its region.
+    fn check(self) -> Result<(), String> {
+        let out_of = |key: &str, value: i64, allowed: &str| {
+            Err(format!("[radio] `{key}` is {value}, and must be {allowed}"))
+        };
+        match self {
+            Self::Ieee802154(RadioChannel { channel, .. }) if !(11..=26).contains(&channel) => {
+                out_of("channel", channel.into(), "11 to 26")
+            }
+            Self::Ieee802154(RadioChannel { power_dbm, .. }) if !NRF_POWERS_DBM.contains(&power_dbm) => {
+                out_of("power_dbm", power_dbm.into(), &format!("one of {NRF_POWERS_DBM:?}"))
+            }
+            Self::EspNow(RadioChannel { channel, .. }) if !(1..=13).contains(&channel) => {
+                out_of("channel", channel.into(), "1 to 13")
+            }
+            Self::EspNow(RadioChannel { power_dbm, .. }) if !(2..=20).contains(&power_dbm) => {
+                out_of("power_dbm", power_dbm.into(), "2 to 20")
+            }
+            Self::Lora(channel) => channel.check(),
+            Self::Ieee802154(_) | Self::EspNow(_) => Ok(()),
+        }
+    }
+}
+
+/// What the radio sends with, for who flashes it.
+impl fmt::Display for Radio {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ieee802154(RadioChannel { channel, power_dbm }) => {
+                write!(out, "802.15.4 on channel {channel} with {power_dbm} dBm")
+            }
+            Self::EspNow(RadioChannel { channel, power_dbm }) => {
+                write!(out, "ESP-NOW on Wi-Fi channel {channel} with {power_dbm} dBm")
+            }
+            Self::Lora(LoraChannel { region, frequency_khz, duty_per_mille, power_dbm, .. }) => write!(
+                out,
+                "LoRa at {} MHz with {power_dbm} dBm, up to {} % of an hour, which is lawful only where the rules of {region:?} hold",
+                f64::from(*frequency_khz) / 1000.0,
+                f64::from(*duty_per_mille) / 10.0
+            ),
+        }
+    }
+}
+
+/// The powers that the nRF52840 has.
+const NRF_POWERS_DBM: [i8; 14] = [-40, -20, -16, -12, -8, -4, 0, 2, 3, 4, 5, 6, 7, 8];
+
+/// The channel of a radio in the band of 2.4 GHz, which is free in most of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RadioChannel {
+    /// Its number.
+    pub channel: u8,
+    /// The power to send with.
+    pub power_dbm: i8,
+}
+
+/// Whose rules a LoRa radio keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum LoraRegion {
+    /// Europe.
+    EU868,
+    /// North America.
+    US915,
+    /// Parts of Asia.
+    AS923,
+}
+
+impl LoraRegion {
+    /// Bands, each with the highest share of an hour in thousandths and the highest power in dBm.
+    const fn bands(self) -> &'static [(u32, u32, u16, i32)] {
+        match self {
+            Self::EU868 => &[(868_000, 868_600, 10, 14), (869_400, 869_650, 100, 27)],
+            Self::US915 => &[(902_000, 928_000, 1000, 30)],
+            Self::AS923 => &[(923_000, 923_500, 10, 16)],
+        }
+    }
 }
 
 /// The channel of a LoRa radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoraChannel {
+    /// Whose rules it keeps to.
+    pub region: LoraRegion,
     /// Its centre.
     pub frequency_khz: u32,
     /// The spreading factor.
@@ -169,6 +253,31 @@ pub struct LoraChannel {
     pub duty_per_mille: u16,
     /// The power to send with.
     pub power_dbm: i32,
+}
+
+impl LoraChannel {
+    fn check(self) -> Result<(), String> {
+        let Self { region, frequency_khz, bandwidth_khz, duty_per_mille, power_dbm, .. } = self;
+        if region == LoraRegion::US915 && bandwidth_khz < 500 {
+            return Err(format!(
+                "[radio] region US915 asks radios of {bandwidth_khz} kHz to hop between channels, which this firmware does not do: set `bandwidth_khz` to 500, and radio.bandwidth_khz of the scenario too"
+            ));
+        }
+        let half = u32::from(bandwidth_khz).div_ceil(2);
+        let is_lawful = |&(from, to, duty, power): &(u32, u32, u16, i32)| {
+            from + half <= frequency_khz
+                && frequency_khz + half <= to
+                && duty_per_mille <= duty
+                && power_dbm <= power
+        };
+        if region.bands().iter().any(is_lawful) {
+            return Ok(());
+        }
+        let bands = region.bands().iter().map(|(from, to, duty, power)| {
+            format!("{from} to {to} kHz with `duty_per_mille` up to {duty} and `power_dbm` up to {power}")
+        });
+        Err(format!("[radio] region {region:?} allows {}", bands.collect::<Vec<_>>().join(", or ")))
+    }
 }
 
 /// Section `[uf2]`: the drive of a boot loader.
@@ -219,6 +328,7 @@ impl BoardFile {
         if file.ram.stack_kib == 0 || file.flash.stack_kib > 0 {
             return Err("[ram], and not [flash], needs a number `stack_kib` above 0".to_owned());
         }
+        file.radio.map_or(Ok(()), Radio::check)?;
         if file.serial.rts && !file.serial.dtr {
             return Err("[serial] `rts` must be false too where `dtr` is: RTS alone resets boards".to_owned());
         }
@@ -271,6 +381,15 @@ mod tests {
             assert!(FILE.contains(from));
             BoardFile::parse(&FILE.replace(from, to)).unwrap_err()
         };
+        let radio = |keys: &str| format!("radio = {{ kind = {keys} }}\nname");
+        let lora = |region: &str, khz: u32, width: u16, duty: u16, dbm: i32| {
+            radio(&format!(
+                "\"lora\", region = \"{region}\", frequency_khz = {khz}, spreading = 7, bandwidth_khz = {width}, duty_per_mille = {duty}, power_dbm = {dbm}"
+            ))
+        };
+        for lawful in [lora("US915", 915_000, 500, 1000, 22), lora("AS923", 923_200, 125, 10, 14)] {
+            BoardFile::parse(&FILE.replace("name", &lawful)).unwrap();
+        }
         for (from, to, expected) in [
             ("origin = 4096, length_kib = 4", "origin = 4096", "missing field `length_kib`"),
             ("origin = 4096", "origin = -1", "invalid value: integer `-1`, expected u64"),
@@ -282,7 +401,22 @@ mod tests {
             ("name", "serial.dtr = 1\nname", "invalid type: integer `1`, expected a boolean"),
             ("name", "serial.dtr = false\nname", "[serial] `rts` must be false too"),
             ("name", "radio.kind = \"laser\"\nname", "unknown variant `laser`, expected one of `802.15.4`, "),
-            ("name", "radio.kind = \"lora\"\nname", "missing field `frequency_khz`"),
+            ("name", "radio.kind = \"lora\"\nname", "missing field `region`"),
+            (
+                "name",
+                &radio("\"802.15.4\", channel = 27, power_dbm = 8"),
+                "`channel` is 27, and must be 11 to 26",
+            ),
+            (
+                "name",
+                &radio("\"802.15.4\", channel = 15, power_dbm = 9"),
+                "`power_dbm` is 9, and must be one of",
+            ),
+            ("name", &radio("\"esp-now\", channel = 11, power_dbm = 80"), "must be 2 to 20"),
+            ("name", &lora("US915", 915_000, 125, 10, 14), "set `bandwidth_khz` to 500"),
+            ("name", &lora("EU868", 915_000, 500, 10, 14), "region EU868 allows 868000 to 868600 kHz"),
+            ("name", &lora("EU868", 868_100, 125, 100, 14), "`duty_per_mille` up to 10"),
+            ("name", &lora("AS923", 923_200, 125, 10, 20), "`power_dbm` up to 16"),
         ] {
             let reason = reason(from, to);
             assert!(reason.contains(expected), "{expected}\n{reason}");

@@ -71,8 +71,8 @@ impl BoardFile {
     /// The radio that it sends frames with, if it has one.
     fn radio_kind(&self) -> Option<RadioKind> {
         Some(match self.radio? {
-            Radio::Ieee802154 => RadioKind::Ieee802154,
-            Radio::EspNow => RadioKind::EspNow,
+            Radio::Ieee802154(_) => RadioKind::Ieee802154,
+            Radio::EspNow(_) => RadioKind::EspNow,
             Radio::Lora(LoraChannel { spreading, bandwidth_khz, duty_per_mille, .. }) => {
                 RadioKind::Lora(LoraSettings { spreading, bandwidth_khz, duty_per_mille })
             }

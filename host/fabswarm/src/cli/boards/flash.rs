@@ -91,6 +91,13 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     for &agent in &chosen {
         pages.page(&board.name, agent, 1)?;
     }
+    if let Some(radio) = &board.radio {
+        let name = &board.name;
+        eprintln!("{name} sends by {radio}; [radio] of boards/{name}/board.toml sets it");
+    }
+    if let Some(note) = &board.flash_note {
+        eprintln!("note: {note}");
+    }
     let config = FlashConfig { board, file: path, pages, chosen };
     let drive = matches.get_one::<PathBuf>("drive");
     let port = matches.get_one::<String>("port");
