@@ -1,7 +1,7 @@
 //! Logs epochs, lost members, refused frames and silence.
 
 use crate::{MEMBERS, sizes::MEMBER_BYTES};
-use fabswarm_shared::agent::{MemberSet, Refusal, Report};
+use fabswarm_shared::agent::{Epoch, MemberSet, Refusal, Report};
 
 /// Refusals of which each change of cause has a line; of more, only powers of two.
 const LISTED_REFUSALS: u32 = 32;
@@ -11,7 +11,7 @@ const SILENT_ROUNDS: u32 = 16;
 /// The state that was logged last.
 #[derive(Default)]
 pub(crate) struct RoundLog {
-    epoch: u32,
+    epoch: Epoch,
     members: [u8; MEMBER_BYTES],
     refusals: u32,
     last_refusal: Option<Refusal>,
@@ -20,14 +20,14 @@ pub(crate) struct RoundLog {
 
 impl RoundLog {
     /// Logs what changed with the end of a round; `epoch` and `members` are those after it.
-    pub(crate) fn end_round(&mut self, report: &Report, epoch: u32, members: &MemberSet) {
+    pub(crate) fn end_round(&mut self, report: &Report, epoch: Epoch, members: &MemberSet) {
         let round = report.round;
-        debug!("round {}: epoch {}, heard {}", round, report.epoch, report.heard);
+        debug!("round {}: epoch {}, heard {}", round, report.epoch.number, report.heard);
         if epoch != self.epoch {
-            info!("round {}: epoch {} begins, with {} members", round, epoch, members.len());
+            info!("round {}: epoch {} begins, with {} members", round, epoch.number, members.len());
             for agent in 0..MEMBERS as u16 {
                 let was_member = self.members[usize::from(agent / 8)] >> (agent % 8) & 1 == 1;
-                if was_member && epoch > 0 && !members.contains(agent) {
+                if was_member && epoch != Epoch::NONE && !members.contains(agent) {
                     info!("round {}: agent {} is no longer a member", round, agent);
                 }
             }

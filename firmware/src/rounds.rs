@@ -296,7 +296,7 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
         let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
         let report = self.agent.end_round(is_on_beat);
         self.telemetry.round = report.round;
-        self.telemetry.epoch = report.epoch;
+        self.telemetry.epoch = report.epoch.number;
         self.telemetry.digest = self.agent.digest();
         self.telemetry.heard = report.heard;
         let (epoch, members) = self.agent.epoch();

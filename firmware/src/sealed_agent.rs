@@ -11,7 +11,7 @@ use crate::{
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{self, Agent, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
+    agent::{self, Agent, Epoch, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
     graph::Schedule,
     packet,
     problem::Problem,
@@ -257,7 +257,7 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
     }
 
     /// The epoch that it is in, and who belongs to it.
-    pub(crate) fn epoch(&self) -> (u32, &MemberSet) {
+    pub(crate) fn epoch(&self) -> (Epoch, &MemberSet) {
         (self.agent.epoch(), self.agent.members())
     }
 

@@ -30,9 +30,9 @@ const fn number(text: &str) -> usize {
 
 /// Bytes of the longest frame of an agent.
 pub(crate) const FRAME: usize = {
-    let payload = wire::payload::Width::Full.payload_bytes(WORDS);
-    let longest = if payload > MemberSet::BYTES { payload } else { MemberSet::BYTES };
-    wire::frame::DATA_HEADER_MAX + longest
+    let data = wire::frame::DATA_HEADER_MAX + wire::payload::Width::Full.payload_bytes(WORDS);
+    let members = wire::frame::MEMBERS_HEADER_MAX + MemberSet::BYTES;
+    if data > members { data } else { members }
 };
 
 /// Bytes of the longest frame with a stamp.

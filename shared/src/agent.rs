@@ -14,7 +14,8 @@
 //! When a member joins, leaves, is given up or comes back without its memory, somebody opens the next epoch with a new
 //! set, and everybody who hears of it starts its ledger anew (`t = d`, `σ = ρ = m = 0`); decisions stay. The highest epoch
 //! wins; its number contains that of the agent that opened it, so that no two agents open the same one. If nobody is left who
-//! remembers an epoch, one of the agents that ask to join founds the swarm anew.
+//! remembers an epoch, one of the agents that ask to join founds the swarm anew. An epoch names its founding, which never repeats,
+//! and an agent goes over to another founding only if somebody there has answered it in its present boot.
 
 mod admission;
 mod claim;
@@ -28,10 +29,13 @@ mod memory;
 mod peers;
 mod receive;
 mod round;
+mod rumour;
 mod send;
+mod silence;
 mod state_field;
 mod sync;
 
+pub use crate::wire::frame::Epoch;
 pub use config::{Config, Mode};
 pub use fault::{Fault, FaultCause};
 pub use links::Links;
@@ -44,14 +48,15 @@ pub use state_field::StateField;
 
 use admission::Admissions;
 use claim::Claim;
-use epoch::next_epoch;
+use rumour::Rumour;
+use silence::Silence;
 use sync::RoundSync;
 
 use crate::fab::Steps;
 use crate::graph::Schedule;
 use crate::ledger::{self, ShareWeights};
 use crate::problem::{Mismatch, Moment, Problem, Shape};
-use crate::wire::frame::DATA_HEADER_MAX;
+use crate::wire::frame::{DATA_HEADER_MAX, MEMBERS_HEADER_MAX};
 use crate::wire::payload::{Encoder, Width};
 
 /// Why an agent cannot be made or restored.
@@ -106,7 +111,13 @@ pub struct Collection<'a> {
 struct Outbox {
     has_members: bool,
     has_admission: bool,
+    /// Whether an agent that takes part asks for another part of the swarm.
+    has_hello: bool,
+    /// Whether it passes on who belongs to that part.
+    has_rumour: bool,
     has_data: bool,
+    /// Whether it reports which members are silent.
+    has_silence: bool,
 }
 
 /// One agent: problem `P`, peers `L`, room for `WORDS` words of decision.
@@ -136,15 +147,17 @@ pub struct Agent<P, L, const WORDS: usize> {
     problem: P,
     shape: Shape,
     round: u32,
-    epoch: u32,
+    epoch: Epoch,
     members: MemberSet,
     /// The highest epoch it was in or, while it is joining, heard of.
-    heard_epoch: Option<u32>,
+    heard_epoch: Option<Epoch>,
     has_left: bool,
     announce_until: u32,
     /// The round in which it last heard of an epoch while it is waiting.
     alone_since: u32,
     sync: RoundSync,
+    rumour: Rumour,
+    silence: Silence,
     admissions: Admissions,
     round_claim: Claim,
     epoch_claim: Claim,
@@ -226,13 +239,15 @@ where
             problem,
             shape,
             round: 0,
-            epoch: 0,
+            epoch: Epoch::NONE,
             members: MemberSet::default(),
             heard_epoch: None,
             has_left: false,
             announce_until: 0,
             alone_since: 0,
             sync: RoundSync::known(),
+            rumour: Rumour::NONE,
+            silence: Silence::NONE,
             admissions: Admissions::default(),
             round_claim: Claim::default(),
             epoch_claim: Claim::default(),
@@ -277,7 +292,8 @@ where
         }
         let founders = self.founders();
         let is_founding = self.config.boot <= 1 && founders.contains(self.config.id);
-        self.enter(1, if is_founding { founders } else { MemberSet::default() });
+        (self.rumour, self.silence) = (Rumour::NONE, Silence::NONE);
+        self.enter(Epoch::FIRST, if is_founding { founders } else { MemberSet::default() });
         (self.heard_epoch, self.announce_until, self.alone_since) = (None, 0, 0);
         let is_pending = !is_founding && self.is_lock_step();
         self.sync = if is_pending { RoundSync::pending(None) } else { RoundSync::known() };
@@ -295,8 +311,8 @@ where
         self.round
     }
 
-    /// The epoch its ledger is in; 0 while it is joining.
-    pub const fn epoch(&self) -> u32 {
+    /// The epoch its ledger is in; [`Epoch::NONE`] while it is joining.
+    pub const fn epoch(&self) -> Epoch {
         self.epoch
     }
 
@@ -309,8 +325,7 @@ where
     pub fn unheard(&self) -> MemberSet {
         let mut unheard = self.members;
         unheard.remove(self.config.id);
-        let heard = self.peers.in_order().filter(|peer| peer.heard_at.is_some());
-        heard.for_each(|peer| unheard.remove(peer.sender));
+        self.peers.in_order().for_each(|peer| unheard.remove(peer.sender));
         unheard
     }
 
@@ -380,7 +395,8 @@ where
 
     /// The largest frame it sends.
     pub fn largest_frame(&self) -> usize {
-        DATA_HEADER_MAX + Width::Full.payload_bytes(self.exchanged()).max(MemberSet::BYTES)
+        let data = DATA_HEADER_MAX + Width::Full.payload_bytes(self.exchanged());
+        data.max(MEMBERS_HEADER_MAX + MemberSet::BYTES)
     }
 
     /// Whether every sender of the schedule was heard in this round, or is in the next one already. An agent that waits to take
@@ -407,7 +423,7 @@ where
     }
 
     fn is_joining(&self) -> bool {
-        self.epoch == 0
+        self.epoch == Epoch::NONE
     }
 
     fn is_lock_step(&self) -> bool {

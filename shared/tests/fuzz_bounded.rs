@@ -9,7 +9,9 @@ use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
 use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_shared::slots::{STAMP_MAX, SlotNeeds, Stamp, Superframe};
 use fabswarm_shared::wire::fragment::Fragmenter;
-use fabswarm_shared::wire::frame::{Admission, Challenge, DataHeader, Frame, Hello, MembersHeader, SCHEMA};
+use fabswarm_shared::wire::frame::{
+    Admission, Challenge, DataHeader, Epoch, Frame, Hello, MembersHeader, SCHEMA, SilenceHeader,
+};
 use fabswarm_shared::wire::payload::{Encoder, Width};
 use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 use fabswarm_shared::wire::stream;
@@ -176,12 +178,19 @@ impl Random {
 #[test]
 #[ignore = "writes the committed corpus"]
 fn write_corpus() {
-    let data = DataHeader { sender: 3, epoch: 1, round: 20 };
-    let members = MembersHeader { sender: 3, epoch: 300, round: 20 };
+    let data = DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: 20 };
+    let members = MembersHeader {
+        sender: 3,
+        epoch: Epoch { boot: 9, founder: 2, number: 300 },
+        round: 20,
+        rounds_left: 9,
+    };
     let hello = Hello {
         sender: 3,
         boot: 2,
-        epoch: 1,
+        member_of: Epoch::NONE,
+        rounds_left: 0,
+        epoch: Epoch::FIRST,
         round: 20,
         schema: SCHEMA,
         x: 5,
@@ -191,18 +200,21 @@ fn write_corpus() {
     };
     let admission = Admission {
         sender: 4,
+        epoch: Epoch::FIRST,
         round: 20,
         challenge: Challenge { challenger: 4, boot: 1, round: 19 },
         joiner: 3,
         joiner_boot: 2,
         hops: 9,
     };
+    let silence = SilenceHeader { sender: 3, epoch: Epoch::FIRST, round: 20, first: 2 };
     let payloads = payload_pairs();
     for (name, frame) in [
         ("seed-data", Frame::Data(data, &payloads[0].1)),
         ("seed-hello", Frame::Hello(hello)),
         ("seed-members", Frame::Members(members, &[0xFF, 3])),
         ("seed-admission", Frame::Admission(admission)),
+        ("seed-silence", Frame::Silence(silence, &[7, 0, 1, 2])),
     ] {
         let mut out = vec![0; 512];
         let length = frame.encode(&mut out).unwrap();

@@ -1,7 +1,8 @@
 //! The bytes that travel, seen from outside: their sizes, and that they change only with the format's number.
 
 use fabswarm_shared::wire::frame::{
-    Admission, Challenge, DataHeader, Frame, Hello, MembersHeader, SCHEMA, VERSION,
+    Admission, Challenge, DataHeader, Epoch, EpochTag, Frame, Hello, MembersHeader, SCHEMA, SilenceHeader,
+    VERSION,
 };
 use fabswarm_shared::wire::payload::{Encoder, Width};
 use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
@@ -11,7 +12,7 @@ use fabswarm_shared::wire::{fragment, stream};
 const WORDS: usize = 45;
 
 /// The largest numbers of a swarm of 128 after two million rounds.
-const LATE: DataHeader = DataHeader { sender: 127, epoch: 127, round: (1 << 21) - 3 };
+const LATE: DataHeader = DataHeader { sender: 127, epoch: EpochTag(1), round: (1 << 21) - 3 };
 
 /// The data frame of a round that follows a full one.
 fn data_frame(width: Width, data: DataHeader) -> Vec<u8> {
@@ -56,19 +57,27 @@ fn data_frames_are_as_small_as_promised() {
 
 #[test]
 fn a_byte_frame_fits_with_longer_numbers_too() {
-    let data = DataHeader { sender: 127, epoch: 2_000_000, round: (1 << 28) - 3 };
-    let length = sealed(&data_frame(Width::Byte, data), 127, 127, 1 << 14).len();
-    assert_eq!(fragment::packets(length, 125), Ok(1), "{length} bytes");
+    let length = |epoch: Epoch, round, boot| {
+        let data = DataHeader { sender: 127, epoch: epoch.tag(), round };
+        sealed(&data_frame(Width::Byte, data), 127, boot, 1 << 14).len()
+    };
+    let changed = length(Epoch { number: 2_000_000, ..Epoch::FIRST }, (1 << 28) - 3, 127);
+    assert_eq!(fragment::packets(changed, 125), Ok(1), "{changed} bytes");
+    // Founded anew by a board that was provisioned often.
+    let founded = length(Epoch::founding(1 << 30, 127).next(127).unwrap(), (1 << 21) - 3, (1 << 14) - 1);
+    assert_eq!(fragment::packets(founded, 125), Ok(1), "{founded} bytes");
 }
 
 /// Every kind of frame in every layer.
 fn examples() -> Vec<Vec<u8>> {
-    let data = DataHeader { sender: 3, epoch: 1, round: 1001 };
+    let data = DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: 1001 };
     let challenge = Challenge { challenger: 5, boot: 1, round: 1000 };
     let hello = Hello {
         sender: 3,
         boot: 2,
-        epoch: 1,
+        member_of: Epoch::NONE,
+        rounds_left: 0,
+        epoch: Epoch { boot: 7, founder: 2, number: 1026 },
         round: 1001,
         schema: 0xFEED_F00D,
         x: 5,
@@ -76,11 +85,26 @@ fn examples() -> Vec<Vec<u8>> {
         x_is_local: true,
         echo: Some(challenge),
     };
-    let admission = Admission { sender: 4, round: 1001, challenge, joiner: 3, joiner_boot: 2, hops: 9 };
-    let members = MembersHeader { sender: 3, epoch: 2, round: 1001 };
+    let admission = Admission {
+        sender: 4,
+        epoch: Epoch::FIRST,
+        round: 1001,
+        challenge,
+        joiner: 3,
+        joiner_boot: 2,
+        hops: 9,
+    };
+    let members =
+        MembersHeader { sender: 3, epoch: Epoch { number: 2, ..Epoch::FIRST }, round: 1001, rounds_left: 16 };
     let mut frames: Vec<_> =
         [Width::Full, Width::Half, Width::Byte].map(|width| data_frame(width, data)).into();
-    for frame in [Frame::Hello(hello), Frame::Members(members, &[0b1011, 1]), Frame::Admission(admission)] {
+    let silence = SilenceHeader { sender: 3, epoch: Epoch::founding(9, 2), round: 1001, first: 64 };
+    for frame in [
+        Frame::Hello(hello),
+        Frame::Members(members, &[0b1011, 1]),
+        Frame::Admission(admission),
+        Frame::Silence(silence, &[7, 0, 1, 2]),
+    ] {
         let mut out = vec![0; 64];
         let length = frame.encode(&mut out).unwrap();
         frames.push(out[..length].to_vec());
@@ -107,7 +131,7 @@ fn bytes_change_only_with_the_version() {
     // change in `LAYOUT`, and only then write the new numbers here.
     assert_eq!(
         (VERSION, SCHEMA, digest),
-        (5, 0x4ea9_6503, 0x888d_02e6_719f_400c),
+        (6, 0x0f41_5d53, 0xea3c_3018_8006_1148),
         "schema {SCHEMA:#010x}, digest {digest:#018x}"
     );
 }

@@ -36,6 +36,7 @@ pub use suggest::{FlagSuggestion, nearest, suggest_flag};
 pub use template::{ScenarioKey, ValueKind, keys};
 
 use serde::Deserialize;
+use std::num::NonZeroU32;
 
 /// A scenario with every value in its type and within its limits.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -156,7 +157,7 @@ pub struct AlgorithmSection {
     pub self_weight: f64,
     pub gather_rounds: i64,
     pub descend_rounds: u32,
-    pub give_up_after: u32,
+    pub give_up_after: i64,
     pub weights: WeightsKind,
 }
 
@@ -348,6 +349,18 @@ impl Scenario {
     /// `frames.late_rounds` raises the limit, since agents would otherwise discard what it delivers.
     pub fn late_rounds(&self) -> u32 {
         self.frames.late_rounds.max(self.faults.delay_rounds)
+    }
+
+    /// After how many rounds of silence a member is given up; `None`: never.
+    pub fn give_up_after(&self) -> Option<NonZeroU32> {
+        let can_die = !(self.swarm.boards.is_empty() && self.faults.crashes.0.is_empty())
+            || self.swarm.pace == PaceKind::Slots;
+        let rounds = match self.algorithm.give_up_after {
+            0.. => self.algorithm.give_up_after,
+            _ if can_die => (32 * self.swarm.agents as i64).max(500),
+            _ => 0,
+        };
+        NonZeroU32::new(u32::try_from(rounds).unwrap_or(u32::MAX))
     }
 
     /// The outages that begin in round `rounds` or later, so never in a run of that length. Each is written as

@@ -78,7 +78,7 @@ const LIMITS: &[(&[&str], Limit)] = &[
     (&["frames.late_rounds"], Limit::Whole(0, 1000)),
     (&["algorithm.gather_rounds"], Limit::Whole(-1, MOST)),
     (&["algorithm.descend_rounds"], Limit::Whole(1, MOST)),
-    (&["algorithm.give_up_after"], Limit::Whole(0, MOST)),
+    (&["algorithm.give_up_after"], Limit::Whole(-1, MOST)),
     (&["swarm.rounds"], Limit::Whole(1, MOST)),
     (&["policy_evaluation.states", "policy_evaluation.features"], SIZE),
     (&["policy_evaluation.discount"], Limit::BelowOne),

@@ -1,5 +1,6 @@
 //! Attacks and accidents that once changed the answer of a swarm, unseen.
 
+use fabswarm_shared::agent::Epoch;
 use fabswarm_sim::air::Air;
 use fabswarm_sim::scenario::{Crash, Crashes, Scenario, resolve};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
@@ -104,8 +105,8 @@ fn who_is_given_up_alive_comes_back() {
         for _ in 0..2000 {
             run(&mut swarm, 1);
             for (rounds, agent) in away.iter_mut().zip(swarm.agents()) {
-                absences += u32::from(*rounds == 0 && agent.epoch() == 0);
-                *rounds = if agent.epoch() == 0 { *rounds + 1 } else { 0 };
+                absences += u32::from(*rounds == 0 && agent.epoch() == Epoch::NONE);
+                *rounds = if agent.epoch() == Epoch::NONE { *rounds + 1 } else { 0 };
                 assert!(*rounds <= 64, "seed {seed}: agent {} is not let in again", agent.id());
             }
         }
@@ -113,7 +114,7 @@ fn who_is_given_up_alive_comes_back() {
             swarm
                 .agents()
                 .take(LIVING)
-                .all(|agent| agent.members().as_bytes() == [0b1111] && agent.epoch() > 0)
+                .all(|agent| agent.members().as_bytes() == [0b1111] && agent.epoch() > Epoch::NONE)
         };
         let together = (0..100).find(|_| {
             run(&mut swarm, 1);

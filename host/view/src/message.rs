@@ -6,7 +6,7 @@ pub mod training;
 pub use scene::scene;
 
 use crate::loss_window::LossWindow;
-use fabswarm_shared::BUILD_ID;
+use fabswarm_shared::{BUILD_ID, wire};
 use fabswarm_sim::record::{Caption, RunSummary, metric_columns};
 use fabswarm_sim::scenario::{FaultsSection, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{AgentCondition, AgentView, BoardView, ErrorKind, Metrics, Swarm, SwarmView};
@@ -83,6 +83,8 @@ enum MessageBody<'a> {
     Run {
         command: &'static str,
         version: &'static str,
+        /// The number of the format of its frames.
+        wire_format: u32,
         problem: &'a str,
         algorithm: &'static str,
         topology: &'static str,
@@ -209,6 +211,7 @@ fn first(
     let body = MessageBody::Run {
         command,
         version: env!("CARGO_PKG_VERSION"),
+        wire_format: wire::SCHEMA,
         problem,
         algorithm: scenario.algorithm.kind.word(),
         topology: scenario.network.topology.word(),

@@ -3,6 +3,7 @@
 use crate::message::Topic;
 use crate::recorded_run::{LoggedFrame, RecordedRun};
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::wire;
 use fabswarm_sim::air::Air;
 use fabswarm_sim::record::{answer_bytes, metric_columns, metrics_line};
 use fabswarm_sim::scenario;
@@ -48,6 +49,9 @@ struct LoggedAgents {
 /// When the log is damaged, or the run cannot be executed.
 pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     let log = RecordedRun::read_with_frames(folder)?;
+    if let Some(run) = log.about(Topic::Run).next() {
+        check_format(folder, &run.json)?;
+    }
     let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[]);
     let mut scenario = resolved.map_err(|error| Diagnostic::bare(error.to_string()))?.scenario;
     scenario.swarm.boards = IN_PROCESS.to_owned();
@@ -72,6 +76,19 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     }
     verdict.difference = results.difference_at_end(folder, swarm.as_ref(), &mut verdict.files)?;
     Ok(verdict)
+}
+
+/// Refuses a log of agents that sent other frames: from their first round on nothing would be equal.
+fn check_format(folder: &Path, run: &str) -> Result<(), Diagnostic> {
+    let about: Value = serde_json::from_str(run).unwrap_or_default();
+    if about["wire_format"] == wire::SCHEMA {
+        return Ok(());
+    }
+    let version = about["version"].as_str().unwrap_or("an unknown version");
+    let what =
+        format!("the log is of fabswarm {version} with another wire format than {:#010x}", wire::SCHEMA);
+    let remedy = "verify it with the build that wrote it, or run the scenario.toml beside it again";
+    Err(Diagnostic::of_file(folder, what, remedy))
 }
 
 /// The result files beside a log.
@@ -238,6 +255,20 @@ impl LoggedFrames<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_of_another_wire_format_is_refused() {
+        let check = |run: String| check_format(Path::new("old"), &run);
+        assert!(check(format!("{{\"wire_format\": {}}}", wire::SCHEMA)).is_ok());
+        for run in ["{\"version\": \"0.1.0\"}", "{\"version\": \"0.1.0\", \"wire_format\": 5}"] {
+            let message = check(run.to_owned()).unwrap_err().to_string();
+            assert!(
+                message.contains("old: the log is of fabswarm 0.1.0 with another wire format"),
+                "{message}"
+            );
+            assert!(message.contains("run the scenario.toml beside it again"), "{message}");
+        }
+    }
 
     #[test]
     fn a_frame_that_differs_is_found() {

@@ -9,7 +9,7 @@
 //! ```
 
 use super::peers::Peers;
-use super::{ALONE_ROUNDS, Agent, MemberSet, Received, Refusal, next_epoch};
+use super::{ALONE_ROUNDS, Agent, Epoch, MemberSet, Received, Refusal, Rumour};
 use crate::problem::Problem;
 use crate::wire::SCHEMA;
 use crate::wire::frame::{Admission, Challenge, Hello};
@@ -59,11 +59,17 @@ impl Admissions {
         offers.nth(round as usize % count.max(1)).map(|pending| pending.admission.challenge)
     }
 
-    /// Whether `challenger` has put a challenge to joiner `id`.
-    pub(super) fn is_offered(&self, challenger: u32, id: u16) -> bool {
+    /// Whether the agent that opened `epoch` has put a challenge to joiner `id` before.
+    pub(super) fn has_offer(&self, epoch: Epoch, id: u16) -> bool {
         self.pending.iter().any(|Pending { admission, .. }| {
-            admission.joiner == id && u32::from(admission.challenge.challenger) == challenger
+            let is_after = epoch.is_of_founding(admission.epoch) && epoch > admission.epoch;
+            is_after && admission.joiner == id && admission.challenge.challenger == epoch.opener()
         })
+    }
+
+    /// Forgets what was put to joiner `id`, which is in.
+    pub(super) fn withdraw(&mut self, id: u16) {
+        self.pending.retain(|pending| pending.admission.joiner != id);
     }
 
     /// The challenge that `challenger` has put to this joiner.
@@ -107,7 +113,7 @@ where
         if !MemberSet::default().insert(hello.sender) {
             return Received::Refused(Refusal::NotMember);
         }
-        if self.has_left || (self.is_waiting() && !self.is_alone()) {
+        if self.has_left || (self.is_waiting() && !self.is_alone()) || !self.is_asked(hello) {
             return Received::Unchanged;
         }
         // In lock-step a hello is of the present round, or was recorded.
@@ -132,6 +138,19 @@ where
         }
     }
 
+    /// Whether a hello is meant for this agent. An agent that takes part asks for a later round, with an epoch of its own founding,
+    /// or for a higher founding, with an epoch of that.
+    fn is_asked(&self, hello: &Hello) -> bool {
+        let is_joiner = hello.member_of == Epoch::NONE;
+        let is_of_ours = hello.epoch.is_of_founding(self.epoch);
+        is_joiner || (!self.is_waiting() && (is_of_ours || hello.epoch.is_of_founding(hello.member_of)))
+    }
+
+    /// Whether the sender of a hello takes part in this founding.
+    pub(super) fn is_fellow(&self, hello: &Hello) -> bool {
+        hello.member_of != Epoch::NONE && hello.member_of.is_of_founding(self.epoch)
+    }
+
     /// Whether it waits and has heard nobody for long who takes part. Only then does it let other joiners in, or go on by itself.
     pub(super) fn is_alone(&self) -> bool {
         self.round >= self.alone_since.saturating_add(ALONE_ROUNDS)
@@ -143,6 +162,7 @@ where
         let members = self.members.len().max(u32::from(self.config.founders));
         let admission = Admission {
             sender: self.config.id,
+            epoch: self.epoch_before_admission(),
             round: self.round,
             challenge,
             joiner: hello.sender,
@@ -154,19 +174,24 @@ where
         self.outbox.has_admission = true;
     }
 
+    /// The epoch after which this agent opens one for a joiner. If nobody remembers an epoch, the agent founds the swarm anew: its
+    /// boot has founded none before, or none that it has not heard of.
+    fn epoch_before_admission(&self) -> Epoch {
+        if !self.is_joining() {
+            return self.epoch;
+        }
+        let founding = Epoch::founding(self.config.boot, self.config.id);
+        self.heard_epoch.filter(|heard| heard.is_of_founding(founding)).unwrap_or(founding)
+    }
+
     /// Opens an epoch in which the joiner has a share.
     fn admit(&mut self, hello: &Hello) -> Received {
-        let (mut members, newest) = if self.is_joining() {
-            // Nobody remembers an epoch: the swarm begins as it did first, in an epoch that no earlier start of this agent was in,
-            // for somebody out of reach may remember those.
-            let mut founders = self.founders();
-            founders.insert(self.config.id);
-            (founders, self.heard_epoch.unwrap_or(0).max(self.config.boot.min(1 << 13) << 18))
-        } else {
-            (self.members, self.epoch)
-        };
+        let mut members = if self.is_joining() { self.founders() } else { self.members };
+        members.insert(self.config.id);
         members.insert(hello.sender);
-        let Some(next) = next_epoch(newest.max(hello.epoch), self.config.id) else {
+        let newest = self.epoch_before_admission();
+        let newest = if hello.epoch.is_of_founding(newest) { newest.max(hello.epoch) } else { newest };
+        let Some(next) = newest.next(self.config.id) else {
             return Received::Refused(Refusal::Jump);
         };
         if self.sync.is_pending {
@@ -179,7 +204,7 @@ where
 
     /// A challenge that somebody puts to a joiner: keeps it if it is for this agent, else passes it on.
     pub(super) fn receive_admission(&mut self, admission: &Admission) -> Received {
-        let Admission { challenge, joiner, joiner_boot, hops, .. } = *admission;
+        let Admission { epoch, challenge, joiner, joiner_boot, hops, .. } = *admission;
         if joiner == self.config.id {
             if joiner_boot != self.config.boot {
                 return Received::Unchanged;
@@ -187,8 +212,12 @@ where
             // Who answered this boot found its round to be the present one.
             if self.sync.is_pending {
                 self.synchronise();
+            } else if self.rumour.is_confirmed(challenge.round, self.round, self.config.late_rounds) {
+                // Two parts of a swarm that were apart meet again: the one that is behind follows.
+                self.jump_to(self.rumour.round(self.round));
+                self.rumour = Rumour::NONE;
             }
-            if self.is_joining() {
+            if self.is_joining() || epoch.is_of_higher_founding(self.epoch) {
                 let keep_until = self.round.saturating_add(LIFETIME);
                 self.admissions.remember(Pending { admission: *admission, send_until: 0, keep_until });
             }
@@ -209,13 +238,32 @@ mod tests {
 
     fn pending(challenger: u16, joiner: u16, send_until: u32, keep_until: u32) -> Pending {
         let challenge = Challenge { challenger, boot: 1, round: 7 };
-        let admission =
-            Admission { sender: challenger, round: 7, challenge, joiner, joiner_boot: 2, hops: 4 };
+        let admission = Admission {
+            sender: challenger,
+            epoch: Epoch::FIRST,
+            round: 7,
+            challenge,
+            joiner,
+            joiner_boot: 2,
+            hops: 4,
+        };
         Pending { admission, send_until, keep_until }
     }
 
     fn hello(sender: u16, boot: u32) -> Hello {
-        Hello { sender, boot, epoch: 1, round: 7, schema: SCHEMA, x: 1, y: 1, x_is_local: false, echo: None }
+        Hello {
+            sender,
+            boot,
+            member_of: Epoch::NONE,
+            rounds_left: 0,
+            epoch: Epoch::FIRST,
+            round: 7,
+            schema: SCHEMA,
+            x: 1,
+            y: 1,
+            x_is_local: false,
+            echo: None,
+        }
     }
 
     #[test]
@@ -247,8 +295,11 @@ mod tests {
         let echo = |id, round| admissions.echo(id, round).map(|challenge| challenge.challenger);
         assert_eq!([10, 11].map(|round| echo(9, round)), [Some(1), Some(3)]);
         assert_eq!((echo(8, 10), echo(7, 10)), (Some(2), None));
-        assert!(admissions.is_offered(3, 9) && admissions.is_offered(2, 8));
-        assert!(!admissions.is_offered(2, 9) && !admissions.is_offered(3, 8));
+        let next = |opener| Epoch::FIRST.next(opener).unwrap();
+        assert!(admissions.has_offer(next(3), 9) && admissions.has_offer(next(2), 8));
+        assert!(!admissions.has_offer(next(2), 9) && !admissions.has_offer(next(3), 8));
+        let founded = Epoch::founding(9, 3).next(3).unwrap();
+        assert!(!admissions.has_offer(founded, 9), "another founding than that of the challenge");
         let put_to = |challenger, sender, boot| admissions.put_to(challenger, &hello(sender, boot));
         assert_eq!(put_to(3, 9, 2), Some(pending(3, 9, 0, 0).admission.challenge));
         assert_eq!((put_to(3, 9, 1), put_to(3, 8, 2), put_to(2, 9, 2)), (None, None, None));
@@ -262,7 +313,8 @@ mod tests {
             assert!(!admissions.remember(pending(challenger, 9, 0, 99)), "it is known");
         }
         assert!(admissions.remember(pending(5, 9, 0, 50)));
-        let left = [1, 2, 3, 4, 5].map(|challenger| admissions.is_offered(challenger, 9));
+        let left =
+            [1, 2, 3, 4, 5].map(|challenger| admissions.has_offer(Epoch::FIRST.next(challenger).unwrap(), 9));
         assert_eq!(left, [true, false, true, true, true]);
     }
 }

@@ -1,25 +1,10 @@
 //! Who belongs to the swarm, and since when.
 
 use super::peers::Peers;
-use super::{ANNOUNCE_ROUNDS, Agent, MemberSet, Received, Refusal};
+use super::{ANNOUNCE_ROUNDS, Agent, Epoch, MemberSet, Received, Refusal, Rumour, Silence};
 use crate::ledger::ShareWeights;
 use crate::problem::Problem;
-use crate::wire::frame::{DataHeader, MembersHeader};
-
-/// The number of an epoch after the first, modulo this, is the agent that opened it, so that no two agents open the same one.
-const OPENERS: u32 = MemberSet::CAPACITY as u32;
-
-/// Changes of members that an agent may have missed before a single frame is not enough to believe them.
-const EPOCHS_AHEAD: u32 = 8;
-
-/// No epoch is opened after this one.
-const LAST_EPOCH: u32 = u32::MAX - (1 << 20);
-
-/// The epoch that `opener` opens after `epoch`, unless they are spent.
-pub(super) const fn next_epoch(epoch: u32, opener: u16) -> Option<u32> {
-    let next = (epoch / OPENERS).saturating_add(1).saturating_mul(OPENERS).saturating_add(opener as u32);
-    if next <= LAST_EPOCH { Some(next) } else { None }
-}
+use crate::wire::frame::{EpochTag, MembersHeader};
 
 impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
@@ -31,29 +16,28 @@ where
         if self.is_joining() {
             return;
         }
-        let Some(next) = next_epoch(self.epoch, self.config.id) else { return };
+        let Some(next) = self.epoch.next(self.config.id) else { return };
         let mut members = self.members;
         members.remove(self.config.id);
         self.has_left = true;
         self.enter(next, members);
     }
 
-    /// A broadcast of another epoch: it cannot count, but shows which of the two is behind.
-    pub(super) fn receive_other_epoch(&mut self, header: DataHeader) -> Received {
-        if self.is_waiting() {
-            if !self.believes_epoch(header.epoch) {
-                return Received::Refused(Refusal::Jump);
-            }
-            self.overhear_epoch(header.epoch);
-            self.alone_since = self.round;
-        } else if header.epoch < self.epoch {
+    /// A broadcast of another epoch cannot count. Which of the two is later shows when both are announced. The first is never the later one.
+    pub(super) fn receive_other_epoch(&mut self, epoch: EpochTag) -> Received {
+        if !self.is_waiting() {
             self.announce();
+            return Received::OtherEpoch;
         }
+        if epoch == Epoch::FIRST.tag() {
+            self.overhear_epoch(Epoch::FIRST);
+        }
+        self.alone_since = self.round;
         Received::OtherEpoch
     }
 
     /// Notes an epoch that others are in.
-    pub(super) fn overhear_epoch(&mut self, epoch: u32) {
+    pub(super) fn overhear_epoch(&mut self, epoch: Epoch) {
         if Some(epoch) > self.heard_epoch {
             self.heard_epoch = Some(epoch);
             if self.is_joining() {
@@ -69,16 +53,12 @@ where
         self.outbox.has_members = true;
     }
 
-    /// Whether `epoch` is further ahead than a few changes of members make it.
-    fn is_far_ahead(&self, epoch: u32) -> bool {
-        let known = self.heard_epoch.unwrap_or(0).max(self.epoch);
-        epoch / OPENERS > known / OPENERS + EPOCHS_AHEAD
-    }
-
-    /// Whether the swarm can be in `epoch`, as far as one frame can show it.
-    pub(super) fn believes_epoch(&mut self, epoch: u32) -> bool {
-        epoch <= LAST_EPOCH
-            && (!self.is_far_ahead(epoch) || self.epoch_claim.is_borne_out(epoch, 0, self.round))
+    /// Whether the swarm can be in `epoch`, as far as one frame can show it. Of another founding all numbers are believed: an agent
+    /// goes there only by an answer to itself.
+    pub(super) fn believes_epoch(&mut self, epoch: Epoch) -> bool {
+        let known = if self.is_waiting() { self.heard_epoch.unwrap_or(self.epoch) } else { self.epoch };
+        let is_far_ahead = epoch.is_of_founding(known) && epoch.is_far_ahead_of(known);
+        epoch.is_valid() && (!is_far_ahead || self.epoch_claim.is_borne_out(epoch.number, 0, self.round))
     }
 
     /// Takes an announcement of the members of an epoch.
@@ -97,24 +77,31 @@ where
             self.alone_since = self.round;
             return Received::Unchanged;
         }
-        if header.epoch > self.epoch {
+        let is_change = header.epoch.is_of_founding(self.epoch) && header.epoch > self.epoch;
+        if is_change || self.is_offered(header.epoch, &members) {
             self.enter(header.epoch, members);
             return Received::NewEpoch;
         }
         if header.epoch < self.epoch {
             self.announce();
         }
+        self.rumour.hear_members(header.epoch, members);
         Received::Unchanged
+    }
+
+    /// Whether `epoch` was opened for this agent, by somebody who has put a challenge to it in its present boot.
+    fn is_offered(&self, epoch: Epoch, members: &MemberSet) -> bool {
+        !self.has_left && members.contains(self.config.id) && self.admissions.has_offer(epoch, self.config.id)
     }
 
     /// Lets an agent that is joining enter an epoch that was opened for it. After a restart it may hear of epochs that it lived
     /// in and has forgotten, late or from a recording, and must not enter them with an empty ledger. One that its challenger
-    /// opened, later than all it has heard of, is none of these: the challenger knew of no later epoch than the joiner did.
-    fn consider(&mut self, epoch: u32, members: MemberSet) -> Received {
+    /// opened after it put the challenge, later than all that the agent has heard of this founding, is none of these: the challenger
+    /// knew of no later epoch than the joiner did.
+    fn consider(&mut self, epoch: Epoch, members: MemberSet) -> Received {
         let is_later = self.heard_epoch.is_none_or(|heard| epoch > heard);
-        let is_for_us =
-            members.contains(self.config.id) && self.admissions.is_offered(epoch % OPENERS, self.config.id);
-        if !self.has_left && is_later && is_for_us {
+        let is_other_founding = self.heard_epoch.is_some_and(|heard| !epoch.is_of_founding(heard));
+        if (is_later || is_other_founding) && self.is_offered(epoch, &members) {
             self.enter(epoch, members);
             return Received::NewEpoch;
         }
@@ -133,28 +120,15 @@ where
         MemberSet::first(self.config.founders).unwrap_or_default()
     }
 
-    /// Gives up members that were heard at any time and have been silent for too long since.
-    pub(super) fn give_up_on_the_silent(&mut self) {
-        let Some(patience) = self.config.give_up_after else { return };
-        let mut members = self.members;
-        for place in 0..self.peers.len() {
-            let peer = self.peers.get(place);
-            if peer.heard_at.is_some_and(|at| self.round.saturating_sub(at) > patience.get()) {
-                members.remove(peer.sender);
-            }
-        }
-        if members != self.members
-            && let Some(next) = next_epoch(self.epoch, self.config.id)
-        {
-            self.enter(next, members);
-        }
-    }
-
     /// Starts the ledger of an epoch. An agent that is no member of it joins again.
-    pub(super) fn enter(&mut self, epoch: u32, members: MemberSet) {
+    pub(super) fn enter(&mut self, epoch: Epoch, members: MemberSet) {
         let is_member = members.contains(self.config.id);
-        let before = self.members;
-        self.epoch = if is_member { epoch } else { 0 };
+        if self.is_joining() {
+            self.silence = Silence::NONE;
+        }
+        self.epoch = if is_member { epoch } else { Epoch::NONE };
+        self.rumour = Rumour::NONE;
+        self.admissions.withdraw(self.config.id);
         (self.heard_epoch, self.alone_since) = (Some(epoch), self.round);
         self.members = members;
         self.t = self.d;
@@ -166,12 +140,7 @@ where
             self.peers.listed_at_mut(index).1.reset();
         }
         for place in 0..self.peers.len() {
-            let peer = self.peers.get_mut(place);
-            peer.reset();
-            // Who comes back has not been silent since.
-            if members.contains(peer.sender) && !before.contains(peer.sender) {
-                peer.heard_at = peer.heard_at.map(|_| self.round);
-            }
+            self.peers.get_mut(place).reset();
         }
         self.encoder.begin_epoch(self.round);
         self.share_weights = self.current_share_weights();

@@ -1,5 +1,6 @@
 //! Sets of agents.
 
+use crate::wire::frame::OPENERS;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -19,13 +20,18 @@ pub struct MemberSet {
     bits: [u8; Self::BYTES],
 }
 
+const _: () = assert!(MemberSet::CAPACITY == OPENERS as usize, "every member may open epochs");
+
 impl Default for MemberSet {
     fn default() -> Self {
-        Self { bits: [0; Self::BYTES] }
+        Self::NOBODY
     }
 }
 
 impl MemberSet {
+    /// The empty set.
+    pub(crate) const NOBODY: Self = Self { bits: [0; Self::BYTES] };
+
     /// Bytes of a full set.
     pub const BYTES: usize = 128;
     /// Words of a full set.

@@ -4,17 +4,14 @@
 //! everybody would collect the difference again: then start without it, and join as one that lost its memory.
 
 use super::peers::{Peers, Reception};
-use super::{Agent, Error, RoundSync};
+use super::{Agent, Epoch, Error, RoundSync, Rumour};
 use crate::problem::Problem;
 use crate::wire::payload::Encoder;
 use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
 
 /// Changes with the layout.
-pub(super) const VERSION: u32 = 0xfab0_0005;
-
-/// Stands for no round.
-const NEVER: u32 = u32::MAX;
+pub(super) const VERSION: u32 = 0xfab0_0006;
 
 /// Gives the words of a whole saved state, for [`Agent::restore`].
 pub fn read_from(mut saved: &[u32]) -> impl FnMut(&mut [u32]) -> bool {
@@ -63,7 +60,9 @@ where
     fn each_part(&self, write: &mut dyn FnMut(&[u32]) -> ControlFlow<()>) -> ControlFlow<()> {
         let words = self.exchanged();
         write(&self.signature())?;
-        write(&[self.round, self.epoch, self.heard_epoch.unwrap_or(0), self.announce_until])?;
+        write(&[self.round, self.announce_until])?;
+        write(&self.epoch.to_words())?;
+        write(&self.heard_epoch.unwrap_or_default().to_words())?;
         write(&self.members.to_words())?;
         write(cast_slice(self.decision()))?;
         write(cast_slice(self.gradient()))?;
@@ -75,7 +74,7 @@ where
         write(&[self.peers.len() as u32])?;
         for peer in self.peers.in_order() {
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
-            write(&[u32::from(peer.sender), is_taken, round, peer.heard_at.unwrap_or(NEVER), peer.taken_at])?;
+            write(&[u32::from(peer.sender), is_taken, round, peer.taken_at])?;
             write(cast_slice(&peer.rho[..words]))?;
         }
         ControlFlow::Continue(())
@@ -99,12 +98,17 @@ where
         if signature != self.signature() {
             return Err(Error::Memory);
         }
-        let mut header = [0; 4];
+        let mut header = [0; 2];
         fill(&mut header)?;
-        let [round, epoch, heard_epoch, announce_until] = header;
-        (self.round, self.epoch, self.announce_until) = (round, epoch, announce_until);
-        self.heard_epoch = (heard_epoch > 0).then_some(heard_epoch);
-        self.alone_since = round;
+        [self.round, self.announce_until] = header;
+        self.alone_since = self.round;
+        let mut read_epoch = || {
+            let mut words = [0; 3];
+            fill(&mut words)?;
+            Epoch::from_words(words).ok_or(Error::Memory)
+        };
+        self.epoch = read_epoch()?;
+        self.heard_epoch = Some(read_epoch()?).filter(|&epoch| epoch != Epoch::NONE);
         for place in self.members.words_mut() {
             let mut word = [0];
             fill(&mut word)?;
@@ -120,9 +124,9 @@ where
         let mut peers = [0];
         fill(&mut peers)?;
         for _ in 0..peers[0] {
-            let mut header = [0; 5];
+            let mut header = [0; 4];
             fill(&mut header)?;
-            let [sender, is_taken, round, heard_at, taken_at] = header;
+            let [sender, is_taken, round, taken_at] = header;
             let sender = u16::try_from(sender).map_err(|_| Error::Memory)?;
             let at = match self.peers.find(sender) {
                 Ok(at) => at,
@@ -134,7 +138,6 @@ where
             reception.decoder.forget();
             peer.reset();
             peer.taken_round = (is_taken == 1).then_some(round);
-            peer.heard_at = (heard_at != NEVER).then_some(heard_at);
             peer.taken_at = taken_at;
             peer.is_collecting = self.config.links.collects_from(sender);
             fill(cast_slice_mut(&mut peer.rho[..words]))?;
@@ -146,6 +149,7 @@ where
         self.share_weights = self.current_share_weights();
         self.fill_frame();
         self.outbox.has_data = true;
+        self.rumour = Rumour::NONE;
         // A lock-step swarm may have gone on since, unless there is nobody else in it.
         let is_alone = self.members.len() <= 1 && !self.is_joining();
         self.sync = match is_alone || !self.is_lock_step() {

@@ -12,8 +12,6 @@ pub struct Peer<const WORDS: usize> {
     pub(super) sender: u16,
     /// The sender's round of what was last taken in this epoch.
     pub(super) taken_round: Option<u32>,
-    /// This agent's round when it last heard the sender, in whatever epoch.
-    pub(super) heard_at: Option<u32>,
     /// This agent's round when it last took a frame of the sender.
     pub(super) taken_at: u32,
     /// Whether mass of the sender is for this agent.
@@ -25,7 +23,7 @@ pub struct Peer<const WORDS: usize> {
 impl<const WORDS: usize> Peer<WORDS> {
     /// A sender that was never heard.
     pub fn new(sender: u16) -> Self {
-        Self { sender, taken_round: None, heard_at: None, taken_at: 0, is_collecting: true, rho: [0; WORDS] }
+        Self { sender, taken_round: None, taken_at: 0, is_collecting: true, rho: [0; WORDS] }
     }
 
     /// Its number in the swarm.
@@ -43,12 +41,11 @@ impl<const WORDS: usize> Peer<WORDS> {
         }
     }
 
-    /// Notes that the sender lived through `round`, where this agent is in round `own`. A frame shows that its sender made some
-    /// rounds since the last one, and not when: somebody may have held it back. So it stands for a few rounds of this agent
-    /// for each of the sender's, and frames of a dead sender that trickle in do not keep it alive.
-    pub(super) fn live_through(&mut self, round: u32, own: u32) {
-        let lived = self.taken_round.map_or(u32::MAX, |taken| round.saturating_sub(taken).saturating_mul(4));
-        self.heard_at = Some(self.heard_at.map_or(own, |at| at.saturating_add(lived).min(own)));
+    /// For how many rounds of the receiver the sender has lived since the last frame, as its frame of `round` shows. It shows that its
+    /// sender made some rounds, and not when: somebody may have held it back. So it stands for a few rounds of the receiver for
+    /// each of the sender's, and frames of a dead sender that trickle in do not keep it alive.
+    pub(super) fn lived_until(&self, round: u32) -> u32 {
+        self.taken_round.map_or(u32::MAX, |taken| round.saturating_sub(taken).saturating_mul(4))
     }
 
     /// Forgets everything that belongs to an epoch.
@@ -345,10 +342,10 @@ mod tests {
         let mut peers = Room::new();
         let mut lent = &mut peers;
         assert!(Peers::is_empty(&lent) && Peers::insert(&mut lent, 0, 4));
-        Peers::<2>::get_mut(&mut lent, 0).heard_at = Some(7);
+        Peers::<2>::get_mut(&mut lent, 0).taken_at = 7;
         Peers::<2>::list(&mut lent, 0).1.is_heard = true;
         assert_eq!((Peers::len(&lent), lent.listed(), lent.find(4), lent.find(5)), (1, 1, Ok(0), Err(1)));
-        assert_eq!(Peers::get(&lent, 0).heard_at, Some(7));
+        assert_eq!(Peers::get(&lent, 0).taken_at, 7);
         assert!(lent.listed_at(0).1.is_heard && lent.listed_at_mut(0).1.is_heard);
         assert_eq!(Peers::in_order(&lent).count(), 1);
         Peers::clear(&mut lent);

@@ -2,11 +2,11 @@
 
 use super::peers::Peers;
 use super::sync::FrameAge;
-use super::{Agent, MemberSet, Mode, RoundSync};
+use super::{Agent, Epoch, MemberSet, Mode, RoundSync};
 use crate::linear::first_exception;
 use crate::problem::Problem;
 use crate::wire;
-use crate::wire::frame::{Admission, DataHeader, Frame, MembersHeader};
+use crate::wire::frame::{DataHeader, Frame};
 use crate::wire::payload::Decoder;
 
 /// Where a frame comes from, as far as that is proven.
@@ -88,6 +88,9 @@ pub enum Refusal {
 /// Rounds by which a sender may be ahead before a single frame is not enough to believe it.
 const ROUNDS_AHEAD: u32 = 64;
 
+/// Rounds in which an agent asks for another part of the swarm that it has heard of, at least.
+const RUMOUR_ROUNDS: u32 = 16;
+
 impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
     P: Problem<f32>,
@@ -114,18 +117,23 @@ where
         if self.is_lock_step() && !self.is_present(&frame) {
             return Received::Stale;
         }
+        if !self.is_waiting() {
+            self.overhear_part(&frame);
+        }
         let received = match frame {
             Frame::Data(header, payload) => self.receive_data(header, payload),
             Frame::Hello(hello) => self.receive_hello(&hello),
             Frame::Members(header, set) => self.receive_members(header, set),
             Frame::Admission(admission) => self.receive_admission(&admission),
+            Frame::Silence(header, report) => self.receive_silence(header, report),
         };
-        // In lock-step a frame of the present round is a sign of life, whatever is in it.
+        // In lock-step a frame of the present round and founding is a sign of life, whatever is in it.
         if self.is_lock_step()
+            && frame.round() <= self.round.saturating_add(1)
+            && self.is_of_founding(&frame)
             && !matches!(received, Received::Refused(_))
-            && let Ok(at) = self.peers.find(frame.sender())
         {
-            self.peers.get_mut(at).heard_at = Some(self.round);
+            self.silence.shorten(frame.sender(), 0);
         }
         received
     }
@@ -134,15 +142,39 @@ where
     /// recorded in an earlier life of the swarm is not.
     pub fn is_of_epoch(&self, frame: &Frame<'_>) -> bool {
         let is_of_epoch = match frame {
-            Frame::Data(DataHeader { epoch, .. }, _) | Frame::Members(MembersHeader { epoch, .. }, _) => {
-                *epoch == self.epoch
-            }
-            Frame::Admission(Admission { sender, .. }) => {
-                self.peers.find(*sender).is_ok_and(|at| self.peers.get(at).taken_round.is_some())
-            }
+            Frame::Data(header, _) => header.epoch == self.epoch.tag(),
             Frame::Hello(_) => false,
+            _ => frame.epoch() == Some(self.epoch),
         };
         is_of_epoch || self.is_waiting()
+    }
+
+    /// Whether a frame is of this agent's founding, as far as it tells.
+    fn is_of_founding(&self, frame: &Frame<'_>) -> bool {
+        match frame {
+            Frame::Data(header, _) => header.epoch == self.epoch.tag(),
+            _ => frame.epoch().is_some_and(|epoch| epoch.is_of_founding(self.epoch)),
+        }
+    }
+
+    /// Takes note of a part of the swarm that is in a later round, or of a higher founding.
+    fn overhear_part(&mut self, frame: &Frame<'_>) {
+        let rounds_left = match frame {
+            // The agent follows its own epoch without asking.
+            Frame::Data(header, _) if header.epoch == self.epoch.tag() => return,
+            Frame::Hello(hello) if self.is_fellow(hello) => hello.rounds_left.saturating_sub(1),
+            Frame::Hello(_) => return,
+            Frame::Members(header, _) => header.rounds_left.saturating_sub(1),
+            _ => self.rumour_rounds(),
+        };
+        let lead = if self.is_lock_step() { frame.round().saturating_sub(self.round) } else { 0 };
+        let epoch = frame.epoch().filter(|epoch| epoch.is_of_higher_founding(self.epoch));
+        self.rumour.hear(lead, epoch, self.round, rounds_left);
+    }
+
+    /// For how many rounds agents ask for a part of the swarm that was heard directly: long enough to reach every member.
+    pub(super) fn rumour_rounds(&self) -> u8 {
+        self.members.len().clamp(RUMOUR_ROUNDS, u8::MAX.into()) as u8
     }
 
     /// Whether a frame of a lock-step swarm is not older than it may be, as far as this agent can tell.
@@ -154,22 +186,13 @@ where
         }
         if !self.sync.is_pending {
             self.sync.hear(self.round);
-            let is_of_epoch = matches!(frame, Frame::Data(header, _) if header.epoch == self.epoch);
-            if !is_of_epoch
-                && round > self.round.saturating_add(1)
-                && self.sync.note(round, self.round, late) == FrameAge::Later
-            {
-                // Two parts of a swarm that were apart meet again: the one that is behind follows.
-                self.jump_to(self.present());
-                self.sync = RoundSync::known();
-            }
             return round.saturating_add(late) >= self.round;
         }
         if let Frame::Hello(hello) = frame {
             if self.is_alone() {
                 // No round is left to be found: joiners agree on the highest of their own.
                 self.sync.trust_own_count();
-            } else if hello.epoch == 0 {
+            } else if hello.epoch == Epoch::NONE {
                 // It knows no more than this agent.
                 return false;
             }
@@ -207,8 +230,8 @@ where
     }
 
     fn receive_data(&mut self, header: DataHeader, payload: &[u8]) -> Received {
-        if header.epoch != self.epoch || self.sync.is_pending {
-            return self.receive_other_epoch(header);
+        if header.epoch != self.epoch.tag() || self.sync.is_pending {
+            return self.receive_other_epoch(header.epoch);
         }
         if !self.members.contains(header.sender) {
             return Received::Refused(Refusal::NotMember);
@@ -270,7 +293,8 @@ where
             self.jump_to(header.round);
         }
         let (peer, reception) = self.peers.list(at);
-        peer.live_through(header.round, self.round);
+        let silent = self.silence.of(header.sender).saturating_sub(peer.lived_until(header.round));
+        self.silence.shorten(header.sender, silent);
         reception.take(peer, header.round, words, &mut self.t);
         peer.taken_at = self.round;
         // A frame that comes late counts, but its sender is still to be heard in this round.
@@ -300,14 +324,8 @@ where
     }
 
     /// Goes on from `round` without having lived through the rounds before it.
-    fn jump_to(&mut self, round: u32) {
-        let skipped = round.saturating_sub(self.round);
+    pub(super) fn jump_to(&mut self, round: u32) {
         self.round = round;
-        // Nobody was silent in rounds that this agent has not lived through.
-        for place in 0..self.peers.len() {
-            let peer = self.peers.get_mut(place);
-            peer.heard_at = peer.heard_at.map(|at| at.saturating_add(skipped));
-        }
         let words = self.exchanged();
         for index in 0..self.peers.listed() {
             let (peer, reception) = self.peers.listed_at_mut(index);

@@ -1,7 +1,7 @@
 //! The rounds of an agent.
 
 use super::peers::{Peers, Reception};
-use super::{ANNOUNCE_EVERY, Agent, Fault, FaultCause, Outbox, RoundSync, digest};
+use super::{ANNOUNCE_EVERY, Agent, Epoch, Fault, FaultCause, Outbox, RoundSync, digest};
 use crate::fab::{Order, gather, pull_weight};
 use crate::ledger;
 use crate::linear::{first_exception, scaled};
@@ -16,7 +16,7 @@ pub struct Report {
     /// The round that ended.
     pub round: u32,
     /// The epoch it ended in.
-    pub epoch: u32,
+    pub epoch: Epoch,
     /// How many others were heard.
     pub heard: u16,
     /// What stopped the agent, if this round did.
@@ -70,7 +70,7 @@ where
     /// of it.
     pub fn digest(&self) -> u32 {
         let words = self.exchanged();
-        let header = [self.round, self.epoch].into_iter();
+        let header = [self.round].into_iter().chain(self.epoch.to_words());
         let decision = self.decision().iter().chain(self.gradient()).map(|word| word.to_bits());
         let ledger = self.t[..words].iter().chain(&self.sigma[..words]).map(|&word| word as u32);
         let accumulator = self.accumulator().iter().map(|word| word.to_bits());
@@ -133,11 +133,20 @@ where
         for index in 0..self.peers.listed() {
             self.peers.listed_at_mut(index).1.begin_round();
         }
-        let is_due =
-            self.round < self.announce_until || (self.epoch > 1 && self.round.is_multiple_of(ANNOUNCE_EVERY));
+        let is_due = self.round < self.announce_until
+            || (self.epoch > Epoch::FIRST && self.round.is_multiple_of(ANNOUNCE_EVERY));
         let has_members = is_due && (self.is_joining() || !self.sync.is_pending);
         let has_admission = self.admissions.begin_round(self.round);
-        self.outbox = Outbox { has_data: true, has_members, has_admission };
+        self.rumour.begin_round();
+        let has_hello = self.rumour.is_alive() && !self.is_waiting();
+        self.outbox = Outbox {
+            has_data: true,
+            has_members,
+            has_admission,
+            has_hello,
+            has_rumour: has_hello,
+            has_silence: !self.is_waiting(),
+        };
         if self.is_waiting() {
             self.sent = self.v;
             return;
@@ -169,7 +178,8 @@ where
             let (peer, reception) = self.peers.listed_at_mut(index);
             reception.take_early(peer, self.round, words, &mut self.t[..words]);
             if reception.is_heard {
-                (peer.heard_at, peer.taken_at) = (Some(self.round), self.round);
+                peer.taken_at = self.round;
+                self.silence.shorten(peer.sender, 0);
             }
         }
         if self.config.width == Width::Full {

@@ -10,7 +10,7 @@ use core::fmt;
 const MOST_WORDS: u32 = 1 << 20;
 
 /// The words of a peer before its ρ.
-const PEER_HEADER: [&str; 5] = ["sender", "is taken", "taken round", "heard at", "taken at"];
+const PEER_HEADER: [&str; 4] = ["sender", "is taken", "taken round", "taken at"];
 
 /// How the bits of a word are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,16 @@ impl StateField {
         };
 
         let signature = ["version", "agent", "words of x", "words of y", "x is local", "is modular"];
-        let header = ["round", "epoch", "heard epoch", "announce until"];
+        let header = [
+            "round",
+            "announce until",
+            "epoch.boot",
+            "epoch.founder",
+            "epoch",
+            "heard epoch.boot",
+            "heard epoch.founder",
+            "heard epoch",
+        ];
         if let Some(index) = within(signature.len()) {
             return single(&signature, index);
         }

@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod adversary;
 mod construction;
 mod lives;
 mod membership;
@@ -23,6 +24,11 @@ use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use core::num::NonZeroU32;
 use proptest::prelude::*;
 use std::vec::Vec;
+
+/// An epoch of the first founding.
+const fn numbered(number: u32) -> Epoch {
+    Epoch { number, ..Epoch::NONE }
+}
 
 const WORDS: usize = 10;
 const AGENTS: usize = 4;
@@ -207,7 +213,7 @@ fn refused_frames_change_nothing() {
         ));
     }
     // A frame of a round far ahead whose payload is none: an agent must not skip rounds for it.
-    let header = DataHeader { sender: 3, epoch: 1, round: 60 };
+    let header = DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: 60 };
     let mut out = [0; 256];
     let start = header.encode_header(&mut out).unwrap();
     let payload = Width::Full.payload_bytes(WORDS);
@@ -262,7 +268,9 @@ fn a_hello_of_another_format_or_shape_is_refused() {
     let hello = Hello {
         sender: 9,
         boot: 1,
-        epoch: 0,
+        member_of: Epoch::NONE,
+        rounds_left: 0,
+        epoch: Epoch::NONE,
         round: 0,
         schema: 5,
         x: 2,
@@ -352,7 +360,7 @@ fn a_round_is_complete_when_everybody_due_was_heard() {
     }
     let mut members = agents[0].members;
     [1, 2].into_iter().for_each(|id| members.remove(id));
-    agents[0].enter(2048, members);
+    agents[0].enter(numbered(2048), members);
     assert!(agents[0].is_complete(&NextTwo));
 }
 

@@ -4,7 +4,7 @@ mod attacks;
 
 use super::*;
 use crate::rng::{Purpose, Stream};
-use crate::wire::frame::{DataHeader, Frame, Hello};
+use crate::wire::frame::{DataHeader, Epoch, Frame, Hello};
 use crate::wire::{Error as WireError, SCHEMA};
 use proptest::prelude::*;
 use std::boxed::Box;
@@ -208,7 +208,7 @@ proptest! {
         let stamp = Stamp { root, hops, age, is_timed, superframe };
         for (round, is_sealed) in [(round, false), (superframe, false), (round, true), (superframe, true)] {
             let mut frame = [0; 64];
-            let header = DataHeader { sender, epoch: 1, round };
+            let header = DataHeader { sender, epoch: Epoch::FIRST.tag(), round };
             let length = Frame::Data(header, b"payload").encode(&mut frame).unwrap();
             let frame = &frame[..length];
             let mut out = [0; 96];
@@ -256,7 +256,7 @@ fn vec_of(agents: u16, start: f64) -> Vec<f64> {
 #[test]
 fn a_stamp_adds_nothing_to_a_sealed_data_frame() {
     let mut frame = [0; 64];
-    let header = DataHeader { sender: 9, epoch: 1, round: 20_000 };
+    let header = DataHeader { sender: 9, epoch: Epoch::FIRST.tag(), round: 20_000 };
     let length = Frame::Data(header, b"payload").encode(&mut frame).unwrap();
     let stamp = Stamp { root: 15, hops: 4, age: 31, is_timed: true, superframe: 20_000 };
     assert_eq!(stamp.join(&frame[..length], true, &mut [0; 96]), Ok(length));
@@ -264,7 +264,9 @@ fn a_stamp_adds_nothing_to_a_sealed_data_frame() {
     let hello = Hello {
         sender: 9,
         boot: 1,
-        epoch: 0,
+        member_of: Epoch::NONE,
+        rounds_left: 0,
+        epoch: Epoch::NONE,
         round: 0,
         schema: SCHEMA,
         x: 5,

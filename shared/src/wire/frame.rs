@@ -3,25 +3,35 @@
 //!
 //! | frame | header | rest |
 //! |---|---|---|
-//! | data | `0`, sender, epoch, round | [payload](super::payload): what this agent broadcasts in this round |
-//! | hello | `1`, sender, boot, epoch, round, schema, x, y, x_is_local, echo | nothing |
-//! | members | `2`, sender, epoch, round | the member set of the epoch, bit i of byte j is agent 8j+i |
-//! | admission | `3`, sender, round, challenge, joiner, its boot, hops | nothing |
+//! | data | `0`, sender, tag of the epoch, round | [payload](super::payload): what this agent broadcasts in this round |
+//! | hello | `1`, sender, boot, member of, rounds left, epoch, round, schema, x, y, x_is_local, echo | nothing |
+//! | members | `2`, sender, epoch, round, rounds left | the member set of the epoch, bit i of byte j is agent 8j+i |
+//! | admission | `3`, sender, epoch, round, challenge, joiner, its boot, hops | nothing |
+//! | silence | `4`, sender, epoch, round, first | for agent first + k, two bytes: the rounds since anybody is known to have heard it |
+//!
+//! An epoch is twice its number, plus 1 where boot and founder follow: the first epochs of a swarm take as much as their numbers.
 //!
 //! The rest has no length of its own: links keep frame boundaries, so a prefix would only cost airtime.
+
+mod epoch;
+
+pub(crate) use epoch::OPENERS;
+pub use epoch::{Epoch, EpochTag};
 
 use super::Error;
 use crate::fnv;
 
 /// Number of the frame format; raise it with every change of any byte that travels.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// What [`SCHEMA`] is a hash of: the format in words a reader can check against the code.
 const LAYOUT: &str = "\
-    data:0,sender:u16,epoch:u32,round:u32,payload;\
-    hello:1,sender:u16,boot:u32,epoch:u32,round:u32,schema:u32,x:u16,y:u16,x_is_local:bool,echo:(u16,u32,u32)?;\
-    members:2,sender:u16,epoch:u32,round:u32,set;\
-    admission:3,sender:u16,round:u32,challenge:(u16,u32,u32),joiner:u16,boot:u32,hops:u8;\
+    epoch:2*number+has_founding:u33,(boot:u32,founder:u16)?;\
+    data:0,sender:u16,epoch_tag:u32,round:u32,payload;\
+    hello:1,sender:u16,boot:u32,member_of:epoch,rounds_left:u8,epoch,round:u32,schema:u32,x:u16,y:u16,x_is_local:bool,echo:(u16,u32,u32)?;\
+    members:2,sender:u16,epoch,round:u32,rounds_left:u8,set;\
+    admission:3,sender:u16,epoch,round:u32,challenge:(u16,u32,u32),joiner:u16,boot:u32,hops:u8;\
+    silence:4,sender:u16,epoch,round:u32,first:u16,rounds:u16*;\
     full:0,v:f32*,sigma:i32*;\
     half:1,window:u8,granularity:u8,exponent:i8*/16,v:i16*,sigma:u16*;\
     byte:2,v_window:u8,window:u8,granularity:u8,exponent:i8*/16,v:u8*,sigma:u16*/2;\
@@ -35,6 +45,9 @@ pub const SCHEMA: u32 = hash(VERSION, LAYOUT);
 /// Longest data header: all numbers at their largest.
 pub const DATA_HEADER_MAX: usize = 1 + 3 + 5 + 5;
 
+/// Longest header of an announcement of members: its epoch has a number, and boot and id of its founder.
+pub const MEMBERS_HEADER_MAX: usize = 1 + 3 + (5 + 5 + 3) + 5 + 2;
+
 /// The header of a broadcast of one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -42,7 +55,7 @@ pub struct DataHeader {
     /// Who sends.
     pub sender: u16,
     /// The epoch its ledger is in.
-    pub epoch: u32,
+    pub epoch: EpochTag,
     /// Its round.
     pub round: u32,
 }
@@ -55,8 +68,12 @@ pub struct Hello {
     pub sender: u16,
     /// In which of its boots.
     pub boot: u32,
-    /// The highest epoch it has heard of.
-    pub epoch: u32,
+    /// The epoch that it takes part in; [`Epoch::NONE`] if it waits to be let in.
+    pub member_of: Epoch,
+    /// For how many rounds it asks for another part of the swarm, if it takes part in one.
+    pub rounds_left: u8,
+    /// The highest epoch it has heard of, or the one of another founding that it asks for.
+    pub epoch: Epoch,
     /// Its round; in lock-step the swarm's, as far as it knows.
     pub round: u32,
     /// Its [`SCHEMA`].
@@ -89,6 +106,8 @@ pub struct Challenge {
 pub struct Admission {
     /// Who sends: the challenger, or somebody who passes it on.
     pub sender: u16,
+    /// The epoch of the challenger, after which it opens one for the joiner.
+    pub epoch: Epoch,
     /// The sender's round.
     pub round: u32,
     /// What the joiner must repeat.
@@ -108,17 +127,33 @@ pub struct MembersHeader {
     /// Who sends.
     pub sender: u16,
     /// The epoch the set belongs to.
-    pub epoch: u32,
+    pub epoch: Epoch,
     /// The sender's round.
     pub round: u32,
+    /// For how many rounds agents of another founding pass it on.
+    pub rounds_left: u8,
+}
+
+/// The header of a report on how long members have been silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SilenceHeader {
+    /// Who sends.
+    pub sender: u16,
+    /// The epoch whose members it reports on.
+    pub epoch: Epoch,
+    /// The sender's round.
+    pub round: u32,
+    /// The agent that the first two bytes are about.
+    pub first: u16,
 }
 
 /// One frame, borrowing what follows its header from the bytes it came from.
 ///
 /// ```
-/// use fabswarm_shared::wire::frame::{DataHeader, Frame};
+/// use fabswarm_shared::wire::frame::{DataHeader, Epoch, Frame};
 ///
-/// let frame = Frame::Data(DataHeader { sender: 3, epoch: 1, round: 200 }, b"payload");
+/// let frame = Frame::Data(DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: 200 }, b"payload");
 /// let mut bytes = [0; 32];
 /// let length = frame.encode(&mut bytes)?;
 /// assert_eq!(length, 12, "small numbers take a byte, 200 takes two");
@@ -135,35 +170,50 @@ pub enum Frame<'a> {
     Members(MembersHeader, &'a [u8]),
     /// A challenge to a joiner.
     Admission(Admission),
+    /// For each agent from one on, two bytes with the rounds for which it has been silent.
+    Silence(SilenceHeader, &'a [u8]),
 }
 
 impl<'a> Frame<'a> {
     /// Reads a frame from exactly these bytes.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for an unknown kind, a header cut short, a hello or admission with bytes left over, or a data or
-    /// members frame with nothing behind its header.
+    /// [`Error::Malformed`] for an unknown kind, a header cut short, a hello or admission with bytes left over, or a data,
+    /// members or silence frame with nothing behind its header.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Error> {
         let mut header = HeaderReader { rest: bytes };
         let frame = match header.number()? {
             0 => {
-                let data =
-                    DataHeader { sender: header.short()?, epoch: header.number()?, round: header.number()? };
+                let data = DataHeader {
+                    sender: header.short()?,
+                    epoch: EpochTag(header.number()?),
+                    round: header.number()?,
+                };
                 Self::Data(data, header.rest)
             }
             1 => Self::Hello(header.hello()?),
             2 => {
                 let members = MembersHeader {
                     sender: header.short()?,
-                    epoch: header.number()?,
+                    epoch: header.epoch()?,
                     round: header.number()?,
+                    rounds_left: header.byte()?,
                 };
                 Self::Members(members, header.rest)
             }
             3 => Self::Admission(header.admission()?),
+            4 => {
+                let silence = SilenceHeader {
+                    sender: header.short()?,
+                    epoch: header.epoch()?,
+                    round: header.number()?,
+                    first: header.short()?,
+                };
+                Self::Silence(silence, header.rest)
+            }
             _ => return Err(Error::Malformed),
         };
-        let has_rest = matches!(frame, Self::Data(..) | Self::Members(..));
+        let has_rest = matches!(frame, Self::Data(..) | Self::Members(..) | Self::Silence(..));
         if has_rest == header.rest.is_empty() { Err(Error::Malformed) } else { Ok(frame) }
     }
 
@@ -172,26 +222,55 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// [`Error::BufferTooSmall`] when it does not fit.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Error> {
+        let mut header = HeaderWriter { out, length: 0 };
         match *self {
-            Self::Data(data, payload) => append(data.encode_header(out)?, payload, out),
-            Self::Hello(hello) => {
-                let Hello { sender, boot, epoch, round, schema, x, y, x_is_local, echo } = hello;
-                let (kind, [sender, x, y]) = (1, [sender, x, y].map(u32::from));
-                let (is_local, has_echo) = (x_is_local.into(), echo.is_some().into());
-                let start =
-                    write(&[kind, sender, boot, epoch, round, schema, x, y, is_local, has_echo], out)?;
-                let rest = out.get_mut(start..).unwrap_or_default();
-                Ok(start + echo.map_or(Ok(0), |challenge| write(&challenge.numbers(), rest))?)
+            Self::Data(data, payload) => {
+                header.data(data)?;
+                header.bytes(payload)?;
             }
-            Self::Admission(Admission { sender, round, challenge, joiner, joiner_boot, hops }) => {
+            Self::Hello(Hello {
+                sender,
+                boot,
+                member_of,
+                rounds_left,
+                epoch,
+                round,
+                schema,
+                x,
+                y,
+                x_is_local,
+                echo,
+            }) => {
+                header.numbers(&[1, sender.into(), boot])?;
+                header.epoch(member_of)?;
+                header.numbers(&[rounds_left.into()])?;
+                header.epoch(epoch)?;
+                let [x, y] = [x, y].map(u32::from);
+                header.numbers(&[round, schema, x, y, x_is_local.into(), echo.is_some().into()])?;
+                if let Some(challenge) = echo {
+                    header.numbers(&challenge.numbers())?;
+                }
+            }
+            Self::Admission(Admission { sender, epoch, round, challenge, joiner, joiner_boot, hops }) => {
                 let [challenger, boot, asked] = challenge.numbers();
-                let (kind, [sender, joiner], hops) = (3, [sender, joiner].map(u32::from), hops.into());
-                write(&[kind, sender, round, challenger, boot, asked, joiner, joiner_boot, hops], out)
+                header.numbers(&[3, sender.into()])?;
+                header.epoch(epoch)?;
+                header.numbers(&[round, challenger, boot, asked, joiner.into(), joiner_boot, hops.into()])?;
             }
-            Self::Members(MembersHeader { sender, epoch, round }, set) => {
-                append(write(&[2, sender.into(), epoch, round], out)?, set, out)
+            Self::Members(MembersHeader { sender, epoch, round, rounds_left }, set) => {
+                header.numbers(&[2, sender.into()])?;
+                header.epoch(epoch)?;
+                header.numbers(&[round, rounds_left.into()])?;
+                header.bytes(set)?;
+            }
+            Self::Silence(SilenceHeader { sender, epoch, round, first }, rounds) => {
+                header.numbers(&[4, sender.into()])?;
+                header.epoch(epoch)?;
+                header.numbers(&[round, first.into()])?;
+                header.bytes(rounds)?;
             }
         }
+        Ok(header.length)
     }
 
     /// The sender that the frame names, which only a seal can prove.
@@ -201,6 +280,18 @@ impl<'a> Frame<'a> {
             Self::Hello(hello) => hello.sender,
             Self::Members(members, _) => members.sender,
             Self::Admission(admission) => admission.sender,
+            Self::Silence(silence, _) => silence.sender,
+        }
+    }
+
+    /// The epoch that it names. A data frame names none: it has a tag.
+    pub fn epoch(&self) -> Option<Epoch> {
+        match self {
+            Self::Data(..) => None,
+            Self::Hello(hello) => Some(hello.epoch),
+            Self::Members(members, _) => Some(members.epoch),
+            Self::Admission(admission) => Some(admission.epoch),
+            Self::Silence(silence, _) => Some(silence.epoch),
         }
     }
 
@@ -211,6 +302,7 @@ impl<'a> Frame<'a> {
             Self::Hello(hello) => hello.round,
             Self::Members(members, _) => members.round,
             Self::Admission(admission) => admission.round,
+            Self::Silence(silence, _) => silence.round,
         }
     }
 }
@@ -221,7 +313,9 @@ impl DataHeader {
     /// # Errors
     /// [`Error::BufferTooSmall`] when it does not fit.
     pub fn encode_header(self, out: &mut [u8]) -> Result<usize, Error> {
-        write(&[0, self.sender.into(), self.epoch, self.round], out)
+        let mut header = HeaderWriter { out, length: 0 };
+        header.data(self)?;
+        Ok(header.length)
     }
 }
 
@@ -237,23 +331,41 @@ struct HeaderReader<'a> {
 }
 
 impl HeaderReader<'_> {
+    /// A number of up to 35 bits.
     #[cfg_attr(microcontroller, inline(never))]
-    fn number(&mut self) -> Result<u32, Error> {
+    fn long(&mut self) -> Result<u64, Error> {
         let mut number = 0;
         for shift in (0..35).step_by(7) {
             let (&byte, rest) = self.rest.split_first().ok_or(Error::Malformed)?;
             self.rest = rest;
             number |= u64::from(byte & 0x7F) << shift;
             if byte < 0x80 {
-                return u32::try_from(number).map_err(|_| Error::Malformed);
+                return Ok(number);
             }
         }
         Err(Error::Malformed)
     }
 
+    fn number(&mut self) -> Result<u32, Error> {
+        u32::try_from(self.long()?).map_err(|_| Error::Malformed)
+    }
+
+    #[cfg_attr(microcontroller, inline(never))]
+    fn epoch(&mut self) -> Result<Epoch, Error> {
+        let word = self.long()?;
+        let number = u32::try_from(word >> 1).map_err(|_| Error::Malformed)?;
+        let has_founding = word & 1 == 1;
+        let (boot, founder) = if has_founding { (self.number()?, self.short()?) } else { (0, 0) };
+        Ok(Epoch { boot, founder, number })
+    }
+
     #[cfg_attr(microcontroller, inline(never))]
     fn short(&mut self) -> Result<u16, Error> {
         u16::try_from(self.number()?).map_err(|_| Error::Malformed)
+    }
+
+    fn byte(&mut self) -> Result<u8, Error> {
+        u8::try_from(self.number()?).map_err(|_| Error::Malformed)
     }
 
     fn flag(&mut self) -> Result<bool, Error> {
@@ -273,7 +385,9 @@ impl HeaderReader<'_> {
         Ok(Hello {
             sender: self.short()?,
             boot: self.number()?,
-            epoch: self.number()?,
+            member_of: self.epoch()?,
+            rounds_left: self.byte()?,
+            epoch: self.epoch()?,
             round: self.number()?,
             schema: self.number()?,
             x: self.short()?,
@@ -286,38 +400,59 @@ impl HeaderReader<'_> {
     fn admission(&mut self) -> Result<Admission, Error> {
         Ok(Admission {
             sender: self.short()?,
+            epoch: self.epoch()?,
             round: self.number()?,
             challenge: self.challenge()?,
             joiner: self.short()?,
             joiner_boot: self.number()?,
-            hops: u8::try_from(self.number()?).map_err(|_| Error::Malformed)?,
+            hops: self.byte()?,
         })
     }
 }
 
-/// Writes the numbers of a header.
-#[cfg_attr(microcontroller, inline(never))]
-fn write(numbers: &[u32], out: &mut [u8]) -> Result<usize, Error> {
-    let mut length = 0;
-    for &number in numbers {
-        let mut left = number;
+/// Writes a frame.
+struct HeaderWriter<'a> {
+    out: &'a mut [u8],
+    length: usize,
+}
+
+impl HeaderWriter<'_> {
+    /// Writes a number of up to 35 bits.
+    #[cfg_attr(microcontroller, inline(never))]
+    fn long(&mut self, mut left: u64) -> Result<(), Error> {
         loop {
-            let place = out.get_mut(length).ok_or(Error::BufferTooSmall)?;
-            length += 1;
+            let place = self.out.get_mut(self.length).ok_or(Error::BufferTooSmall)?;
+            self.length += 1;
             *place = (left & 0x7F) as u8 | if left > 0x7F { 0x80 } else { 0 };
             left >>= 7;
             if left == 0 {
-                break;
+                return Ok(());
             }
         }
     }
-    Ok(length)
-}
 
-fn append(start: usize, rest: &[u8], out: &mut [u8]) -> Result<usize, Error> {
-    let end = start + rest.len();
-    out.get_mut(start..end).ok_or(Error::BufferTooSmall)?.copy_from_slice(rest);
-    Ok(end)
+    #[cfg_attr(microcontroller, inline(never))]
+    fn numbers(&mut self, numbers: &[u32]) -> Result<(), Error> {
+        numbers.iter().try_for_each(|&number| self.long(number.into()))
+    }
+
+    #[cfg_attr(microcontroller, inline(never))]
+    fn epoch(&mut self, Epoch { boot, founder, number }: Epoch) -> Result<(), Error> {
+        let has_founding = boot > 0 || founder > 0;
+        self.long(u64::from(number) << 1 | u64::from(has_founding))?;
+        if has_founding { self.numbers(&[boot, founder.into()]) } else { Ok(()) }
+    }
+
+    fn data(&mut self, DataHeader { sender, epoch, round }: DataHeader) -> Result<(), Error> {
+        self.numbers(&[0, sender.into(), epoch.0, round])
+    }
+
+    fn bytes(&mut self, rest: &[u8]) -> Result<(), Error> {
+        let end = self.length + rest.len();
+        self.out.get_mut(self.length..end).ok_or(Error::BufferTooSmall)?.copy_from_slice(rest);
+        self.length = end;
+        Ok(())
+    }
 }
 
 /// The hash of a format: of its version and of its layout in words.
@@ -334,21 +469,22 @@ mod tests {
 
     extern crate std;
 
-    fn data() -> impl Strategy<Value = DataHeader> {
-        (any::<u16>(), any::<u32>(), any::<u32>()).prop_map(|(sender, epoch, round)| DataHeader {
-            sender,
-            epoch,
-            round,
+    fn members() -> impl Strategy<Value = MembersHeader> {
+        any::<(u16, Option<(u32, u16)>, u32, u32)>().prop_map(|(sender, founding, number, round)| {
+            let (boot, founder) = founding.unwrap_or_default();
+            MembersHeader { sender, epoch: Epoch { boot, founder, number }, round, rounds_left: number as u8 }
         })
     }
 
     fn hello() -> impl Strategy<Value = Hello> {
-        (data(), any::<(u32, u32, u16, u16, bool, Option<(u16, u32, u32)>)>()).prop_map(
-            |(data, (boot, schema, x, y, x_is_local, echo))| Hello {
-                sender: data.sender,
+        (members(), any::<(u32, u32, u16, u16, bool, Option<(u16, u32, u32)>)>()).prop_map(
+            |(members, (boot, schema, x, y, x_is_local, echo))| Hello {
+                sender: members.sender,
                 boot,
-                epoch: data.epoch,
-                round: data.round,
+                member_of: if x_is_local { members.epoch } else { Epoch::NONE },
+                rounds_left: schema as u8,
+                epoch: members.epoch,
+                round: members.round,
                 schema,
                 x,
                 y,
@@ -360,30 +496,40 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_round_trip(data in data(), hello in hello(), rest in vec(any::<u8>(), 1..300)) {
-            let members = MembersHeader { sender: data.sender, epoch: data.epoch, round: data.round };
-            for frame in [Frame::Data(data, &rest), Frame::Hello(hello), Frame::Members(members, &rest)] {
+        fn frames_round_trip(members in members(), hello in hello(), rest in vec(any::<u8>(), 1..300)) {
+            let MembersHeader { sender, epoch, round, .. } = members;
+            let admission = Frame::Admission(Admission {
+                sender,
+                epoch,
+                round,
+                challenge: hello.echo.unwrap_or(Challenge { challenger: 1, boot: 2, round: 3 }),
+                joiner: hello.sender,
+                joiner_boot: hello.boot,
+                hops: 7,
+            });
+            let data = Frame::Data(DataHeader { sender, epoch: epoch.tag(), round }, &rest);
+            let silence = Frame::Silence(SilenceHeader { sender, epoch, round, first: hello.x }, &rest);
+            for frame in [data, Frame::Hello(hello), Frame::Members(members, &rest), admission, silence] {
                 let mut out = [0; 400];
                 let length = frame.encode(&mut out).unwrap();
                 prop_assert_eq!(Frame::decode(&out[..length]), Ok(frame));
-                prop_assert!([data.sender, hello.sender].contains(&frame.sender()));
-                prop_assert!([data.round, hello.round].contains(&frame.round()));
+                prop_assert!([sender, hello.sender].contains(&frame.sender()));
+                prop_assert!([round, hello.round].contains(&frame.round()));
                 for room in 0..length {
                     prop_assert_eq!(frame.encode(&mut out[..room]), Err(Error::BufferTooSmall));
                 }
             }
         }
-
-        #[test]
-        fn the_header_bound_holds(data in data()) {
-            prop_assert!(data.encode_header(&mut [0; DATA_HEADER_MAX]).is_ok());
-        }
     }
 
     #[test]
     fn the_largest_numbers_take_the_longest_header() {
-        let largest = DataHeader { sender: u16::MAX, epoch: u32::MAX, round: u32::MAX };
+        let (sender, round) = (u16::MAX, u32::MAX);
+        let largest = DataHeader { sender, epoch: EpochTag(u32::MAX), round };
         assert_eq!(largest.encode_header(&mut [0; 32]), Ok(DATA_HEADER_MAX));
+        let epoch = Epoch { boot: u32::MAX, founder: u16::MAX, number: u32::MAX };
+        let largest = MembersHeader { sender, epoch, round, rounds_left: u8::MAX };
+        assert_eq!(Frame::Members(largest, &[1]).encode(&mut [0; 32]), Ok(MEMBERS_HEADER_MAX + 1));
     }
 
     #[test]
@@ -391,7 +537,9 @@ mod tests {
         let hello = Hello {
             sender: 1,
             boot: 2,
-            epoch: 3,
+            member_of: Epoch::FIRST,
+            rounds_left: 9,
+            epoch: Epoch { boot: 9, founder: 1, number: 3 },
             round: 4,
             schema: SCHEMA,
             x: 5,

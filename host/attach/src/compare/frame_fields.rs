@@ -35,24 +35,28 @@ impl FrameFields {
                 Self(fields).with_bytes("byte", frame)
             }
             Ok(Frame::Data(header, payload)) => Self(fields)
-                .with_header("data", header.sender, header.epoch, header.round)
+                .with_header("data", header.sender, format!("tag {}", header.epoch.0), header.round)
                 .with_payload(payload),
             Ok(Frame::Hello(hello)) => {
-                let Hello { sender, boot, epoch, round, schema, x, y, x_is_local, echo } = hello;
+                let Hello { sender, boot, member_of, epoch, round, schema, x, y, x_is_local, echo, .. } =
+                    hello;
                 push("kind", "hello".to_owned());
-                for (name, number) in
-                    [("sender", sender.into()), ("boot", boot), ("epoch", epoch), ("round", round)]
-                {
-                    push(name, number.to_string());
-                }
+                push("sender", sender.to_string());
+                push("boot", boot.to_string());
+                push("member of", member_of.to_string());
+                push("epoch", epoch.to_string());
+                push("round", round.to_string());
                 push("schema", format!("{schema:#010x}"));
                 push("shape", format!("{x} + 2·{y} words, x is local: {x_is_local}"));
                 push("echo", format!("{echo:?}"));
                 Self(fields)
             }
             Ok(Frame::Members(header, set)) => Self(fields)
-                .with_header("members", header.sender, header.epoch, header.round)
+                .with_header("members", header.sender, header.epoch.to_string(), header.round)
                 .with_bytes("members", set),
+            Ok(Frame::Silence(header, rounds)) => Self(fields)
+                .with_header("silence", header.sender, header.epoch.to_string(), header.round)
+                .with_bytes("rounds", rounds),
             Ok(Frame::Admission(admission)) => {
                 push("kind", "admission".to_owned());
                 push("admission", format!("{admission:?}"));
@@ -61,10 +65,10 @@ impl FrameFields {
         }
     }
 
-    fn with_header(mut self, kind: &str, sender: u16, epoch: u32, round: u32) -> Self {
-        self.0.push(("kind".to_owned(), kind.to_owned()));
-        let numbers = [("sender", sender.into()), ("epoch", epoch), ("round", round)];
-        self.0.extend(numbers.map(|(name, number)| (name.to_owned(), number.to_string())));
+    fn with_header(mut self, kind: &str, sender: u16, epoch: String, round: u32) -> Self {
+        let fields = [("kind", kind.to_owned()), ("sender", sender.to_string()), ("epoch", epoch)];
+        let fields = fields.into_iter().chain([("round", round.to_string())]);
+        self.0.extend(fields.map(|(name, value)| (name.to_owned(), value)));
         self
     }
 
@@ -117,13 +121,14 @@ impl fmt::Display for FrameFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabswarm_shared::wire::frame::DataHeader;
+    use fabswarm_shared::wire::frame::{DataHeader, Epoch};
     use fabswarm_shared::wire::payload::{Encoder, Width};
     use fabswarm_shared::wire::seal::{Sealer, VolatileBoots};
 
     fn data(round: u32, v: &[f32], sigma: &[i32]) -> Vec<u8> {
         let mut out = vec![0; 256];
-        let start = DataHeader { sender: 3, epoch: 1, round }.encode_header(&mut out).unwrap();
+        let start =
+            DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round }.encode_header(&mut out).unwrap();
         let encoder = Encoder::<8>::new(Width::Full, 3);
         let length = encoder.encode(round, v, sigma, &mut out[start..]).unwrap();
         out.truncate(start + length);

@@ -1,6 +1,7 @@
 //! The needs of a scenario: radio time, memory and flash, before anything is built or flashed.
 
 use super::page::{PageMaker, page_bytes};
+use super::swarm_file::BOOTS_PER_KEY;
 use crate::firmware::firmware_crate::FirmwareConfig;
 use crate::firmware::{board_file, board_file::BoardFile};
 use crate::{BoardKind, Error};
@@ -17,8 +18,10 @@ use fabswarm_sim::trial::{self, ExactAgents};
 
 /// Bytes that a stamp adds to a sealed frame of its own round: none besides what it replaces.
 const STAMP_BYTES: usize = 2;
-/// An epoch's number, after up to 2,047 changes of the member set.
+/// The tag of an epoch, or its number after up to 1,023 changes of the member set.
 const EPOCH_BYTES: usize = 3;
+/// The boots that a swarm file gives away.
+const BOOT_BYTES: usize = varint_bytes(BOOTS_PER_KEY - 1);
 
 /// The frames of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +202,7 @@ impl SwarmPlan {
     }
 }
 
-/// Bytes of a stamped data frame with this payload, at most, in a run of `rounds` rounds and in one of the first 127 boots.
+/// Bytes of a stamped data frame with this payload, at most, in a run of `rounds` rounds.
 fn frame_bytes(payload: usize, agents: u16, rounds: u32, is_sealed: bool) -> usize {
     let sender = varint_bytes(agents.saturating_sub(1).into());
     let root = if agents > 16 { 1 } else { 0 };
@@ -207,19 +210,21 @@ fn frame_bytes(payload: usize, agents: u16, rounds: u32, is_sealed: bool) -> usi
     if is_sealed { seal_bytes(sender, rounds) + frame } else { 1 + sender + frame }
 }
 
-/// Bytes of a stamped and sealed announcement of members or admission.
+/// Bytes of a stamped and sealed announcement of members, admission or report on silent members.
 fn control_bytes(agents: usize, rounds: u32) -> usize {
     let sender = varint_bytes(agents.saturating_sub(1) as u32);
     let round = varint_bytes(rounds);
     let stamp = STAMP_BYTES + 1 + round;
-    let members = 1 + sender + EPOCH_BYTES + agents.div_ceil(8);
-    let admission = 1 + sender + (sender + 1 + round) + sender + 1 + 1;
-    seal_bytes(sender, rounds) + stamp + members.max(admission)
+    let header = 1 + sender + (EPOCH_BYTES + BOOT_BYTES + sender);
+    let members = 1 + agents.div_ceil(8);
+    let admission = (sender + BOOT_BYTES + round) + sender + BOOT_BYTES + 1;
+    let silence = 2 + 2 * agents.next_multiple_of(8).min(64);
+    seal_bytes(sender, rounds) + stamp + header + members.max(admission).max(silence)
 }
 
 /// Bytes that sealing adds: check of the key, sender, boot, counter (up to two frames a round) and tag.
 fn seal_bytes(sender: usize, rounds: u32) -> usize {
-    1 + sender + 1 + varint_bytes(rounds) + TAG
+    1 + sender + BOOT_BYTES + varint_bytes(rounds) + TAG
 }
 
 /// Bytes of a number as postcard writes it.

@@ -272,7 +272,7 @@ impl FlightReplay {
             self.lose(agent);
             return Ok(true);
         }
-        if let Some(epoch) = pending.entry.epoch.filter(|&epoch| epoch != self.shadows[agent].epoch())
+        if let Some(epoch) = pending.entry.epoch.filter(|&epoch| epoch != self.shadows[agent].epoch().number)
             && !self.tracks[agent].is_lost
         {
             self.gaps.push(ReportGap::Epoch { agent: agent as u16, round, epoch });

@@ -8,7 +8,7 @@ use fabswarm_shared::packet::{ETHERNET_HEADER, Packet, RoundOver};
 use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page};
 use fabswarm_shared::wire;
-use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
+use fabswarm_shared::wire::frame::{DataHeader, Epoch, Frame, Hello, MembersHeader};
 use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -177,8 +177,8 @@ impl Drop for CraftedHost {
     }
 }
 
-fn data(sender: u16, epoch: u32, round: u32) -> DataHeader {
-    DataHeader { sender, epoch, round }
+fn data(sender: u16, number: u32, round: u32) -> DataHeader {
+    DataHeader { sender, epoch: Epoch { number, ..Epoch::NONE }.tag(), round }
 }
 
 /// A payload whose decision is `word` in every place, and that has given nothing.
@@ -187,8 +187,19 @@ fn payload(word: f32) -> Vec<u8> {
 }
 
 fn hello(schema: u32, x: u16) -> Frame<'static> {
-    let (sender, boot, epoch, round) = (1, 1, 0, 0);
-    Frame::Hello(Hello { sender, boot, epoch, round, schema, x, y: Y, x_is_local: false, echo: None })
+    Frame::Hello(Hello {
+        sender: 1,
+        boot: 1,
+        member_of: Epoch::NONE,
+        rounds_left: 0,
+        epoch: Epoch::NONE,
+        round: 0,
+        schema,
+        x,
+        y: Y,
+        x_is_local: false,
+        echo: None,
+    })
 }
 
 /// The lines about refused frames.
@@ -240,12 +251,14 @@ fn a_sealed_frame_that_no_agent_sends_has_its_cause() {
 #[test]
 fn a_member_too_many_is_refused_and_told() {
     let mut host = CraftedHost::start(16, false, |usual| usual);
-    let (epoch, small) = (2, payload(0.0));
+    let small = payload(0.0);
     let everybody = [0xFF, 0xFF, 0x01];
     assert!(MemberSet::from_bytes(&everybody).is_some());
-    host.send_frame(None, &Frame::Members(MembersHeader { sender: 1, epoch, round: 0 }, &everybody));
+    let epoch = Epoch { number: 2, ..Epoch::NONE };
+    let header = MembersHeader { sender: 1, epoch, round: 0, rounds_left: 9 };
+    host.send_frame(None, &Frame::Members(header, &everybody));
     for sender in 1..=16 {
-        host.send_frame(None, &Frame::Data(data(sender, epoch, 0), &small));
+        host.send_frame(None, &Frame::Data(data(sender, 2, 0), &small));
     }
     let log = host.log();
     let expected = ["round 0: refused 1 frames so far, the last one: there is no room for another peer"];

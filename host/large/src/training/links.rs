@@ -7,7 +7,7 @@
 use fabswarm_shared::agent::{MemberSet, Origin};
 use fabswarm_shared::graph::Schedule as _;
 use fabswarm_shared::wire;
-use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Frame};
+use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Epoch, Frame};
 
 use super::Error;
 use super::constants::push_sum_rule;
@@ -169,7 +169,7 @@ pub(crate) struct HeaderAir {
     newest: Vec<Option<u32>>,
     late_rounds: u32,
     /// Goes up whenever an agent has lost its memory.
-    epoch: u32,
+    epoch: Epoch,
 }
 
 impl HeaderAir {
@@ -182,7 +182,7 @@ impl HeaderAir {
             seals: (0..agents).map(|id| FrameSeal::new(id as u16, Some(&key))).collect(),
             newest: vec![None; agents * agents],
             late_rounds,
-            epoch: 1,
+            epoch: Epoch::FIRST,
         })
     }
 
@@ -194,7 +194,7 @@ impl HeaderAir {
         let awake: Vec<u32> = (0..agents).map(|agent| u32::from(is_awake(agent))).collect();
         let mut frame = [0; DATA_HEADER_MAX + 1];
         for (sender, seal) in seals.iter_mut().enumerate().filter(|&(sender, _)| awake[sender] == 1) {
-            let header = DataHeader { sender: sender as u16, epoch: *epoch, round: slot };
+            let header = DataHeader { sender: sender as u16, epoch: epoch.tag(), round: slot };
             // A header with one byte of payload always fits its largest size.
             let length = Frame::Data(header, &[0]).encode(&mut frame).unwrap_or(0);
             air.transmit(slot, sender, seal.seal(&frame[..length]));
@@ -212,7 +212,7 @@ impl HeaderAir {
             };
             let link = receiver * agents + usize::from(header.sender);
             let age = slot.wrapping_sub(header.round);
-            if header.epoch != *epoch
+            if header.epoch != epoch.tag()
                 || age > *late_rounds
                 || newest[link].is_some_and(|newest| header.round <= newest)
             {
@@ -239,7 +239,7 @@ impl HeaderAir {
             }
         }
         if !forgetting.is_empty() {
-            self.epoch += 1;
+            self.epoch.number += 1;
             self.newest.fill(None);
         }
         forgetting

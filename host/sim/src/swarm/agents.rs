@@ -22,7 +22,7 @@ use crate::cores;
 use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
-use fabswarm_shared::agent::{self, Agent, Config, Links, MemberSet, Mode};
+use fabswarm_shared::agent::{self, Agent, Config, Epoch, Links, MemberSet, Mode};
 use fabswarm_shared::fab::Turns;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -404,7 +404,7 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
     }
 
     fn unheard_members(&self) -> Option<Vec<u16>> {
-        let epoch = self.agents().map(Agent::epoch).max().filter(|&epoch| epoch > 0)?;
+        let epoch = self.agents().map(Agent::epoch).max().filter(|&epoch| epoch != Epoch::NONE)?;
         let present = self.agents().filter(|agent| agent.epoch() == epoch);
         let unheard: Vec<(u16, MemberSet)> = present.map(|agent| (agent.id(), agent.unheard())).collect();
         let is_unheard = |id: &u16| {

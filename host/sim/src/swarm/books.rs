@@ -17,7 +17,7 @@
 mod imbalance;
 
 use crate::cores;
-use fabswarm_shared::agent::{Collection, MemberSet};
+use fabswarm_shared::agent::{Collection, Epoch, MemberSet};
 use fabswarm_shared::rng::{Purpose, Stream};
 pub use imbalance::{BrokenBooks, Imbalance};
 use std::collections::VecDeque;
@@ -58,8 +58,8 @@ impl Fingerprint {
 pub(super) struct LedgerView<'a> {
     /// The agent's round.
     pub(super) round: u32,
-    /// Its epoch; 0 while it has none.
-    pub(super) epoch: u32,
+    /// Its epoch; none while it is joining.
+    pub(super) epoch: Epoch,
     /// Who belongs to that epoch.
     pub(super) members: &'a MemberSet,
     /// How many others its shares are for.
@@ -73,7 +73,7 @@ pub(super) struct LedgerView<'a> {
 /// The running sums of one agent in one epoch.
 #[derive(Clone, Debug)]
 struct History {
-    epoch: u32,
+    epoch: Epoch,
     /// Rounds and what σ was in them, in ascending order of rounds.
     sums: VecDeque<(u32, Fingerprint)>,
 }
@@ -96,12 +96,12 @@ impl History {
 struct Histories(VecDeque<History>);
 
 impl Histories {
-    fn of(&self, epoch: u32) -> Option<&History> {
+    fn of(&self, epoch: Epoch) -> Option<&History> {
         self.0.iter().find(|history| history.epoch == epoch)
     }
 
     /// Whether the epoch was so long ago that nothing is remembered of it.
-    fn is_long_over(&self, epoch: u32) -> bool {
+    fn is_long_over(&self, epoch: Epoch) -> bool {
         self.0.len() == EPOCHS && self.0.iter().all(|history| history.epoch > epoch)
     }
 
@@ -125,7 +125,7 @@ impl Histories {
     }
 
     /// The history of the epoch that the agent is in.
-    fn begin(&mut self, epoch: u32) -> &mut History {
+    fn begin(&mut self, epoch: Epoch) -> &mut History {
         if self.0.back().is_none_or(|history| history.epoch != epoch) {
             // Who restarts may come back to an epoch from before one that it has forgotten.
             let known = self.0.iter().position(|history| history.epoch == epoch);
@@ -143,7 +143,7 @@ impl Histories {
 /// What one agent took from others.
 #[derive(Clone, Debug)]
 struct Account {
-    epoch: u32,
+    epoch: Epoch,
     /// ρ and the sender's round, by sender, in this epoch.
     taken: Vec<(u32, Fingerprint)>,
     /// The sum of all ρ.
@@ -155,7 +155,7 @@ struct Account {
 impl Account {
     fn new(agents: usize) -> Self {
         Self {
-            epoch: 0,
+            epoch: Epoch::NONE,
             taken: vec![Default::default(); agents],
             collected: Fingerprint::default(),
             unbalanced: Vec::new(),
@@ -169,7 +169,7 @@ impl Account {
     }
 
     /// Begins a new epoch, unless it is in it already.
-    fn enter(&mut self, epoch: u32) {
+    fn enter(&mut self, epoch: Epoch) {
         if self.epoch != epoch {
             self.epoch = epoch;
             self.clear();
@@ -181,7 +181,7 @@ impl Account {
         rules: &Rules,
         histories: &[Histories],
         id: u16,
-        epoch: u32,
+        epoch: Epoch,
         collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         self.enter(epoch);
@@ -228,7 +228,7 @@ impl Account {
     /// sum too, to be entered once all accounts were held against earlier ones.
     fn balance(&mut self, rules: &Rules, histories: &Histories, id: u16, ledger: &LedgerView<'_>) -> Balance {
         self.enter(ledger.epoch);
-        if ledger.epoch == 0 {
+        if ledger.epoch == Epoch::NONE {
             return Balance::default();
         }
         if histories.of(ledger.epoch).is_none_or(|history| history.sums.is_empty())
@@ -268,7 +268,7 @@ impl From<Imbalance> for Balance {
 /// What an agent has given away by the start of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunningSum {
-    epoch: u32,
+    epoch: Epoch,
     round: u32,
     sigma: Fingerprint,
 }
@@ -347,7 +347,7 @@ impl OpenAccount<'_> {
     pub(super) fn collect<'a>(
         &mut self,
         id: u16,
-        epoch: u32,
+        epoch: Epoch,
         collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         self.account.collect(self.rules, self.histories, id, epoch, collections)
@@ -385,7 +385,7 @@ impl Books {
     pub(super) fn reopen<'a>(
         &mut self,
         id: u16,
-        epoch: u32,
+        epoch: Epoch,
         collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         self.accounts[usize::from(id)].clear();
@@ -396,7 +396,7 @@ impl Books {
     pub(super) fn collect<'a>(
         &mut self,
         id: u16,
-        epoch: u32,
+        epoch: Epoch,
         collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         let Self { rules, histories, accounts } = self;

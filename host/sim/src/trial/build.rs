@@ -1,6 +1,5 @@
 //! Makes the swarm that a scenario describes.
 
-use std::num::NonZeroU32;
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, MemberSet};
@@ -305,7 +304,7 @@ fn config(scenario: &Scenario) -> agent::Config {
             WidthKind::Half => payload::Width::Half,
             WidthKind::Byte => payload::Width::Byte,
         })
-        .with_give_up_after(NonZeroU32::new(scenario.algorithm.give_up_after))
+        .with_give_up_after(scenario.give_up_after())
         .with_late_rounds(scenario.late_rounds())
 }
 

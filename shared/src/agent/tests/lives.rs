@@ -42,20 +42,20 @@ const CALM: Life = Life {
 /// A life with the digest of all that happened in it. A change that is meant to change what agents do brings new ones: the
 /// failing test prints them.
 const LIVES: [(Life, u32); 12] = [
-    (CALM, 0xa378_3687),
-    (Life { width: Width::Half, ..CALM }, 0x5fa2_9147),
-    (Life { width: Width::Byte, momentum: 0.0, ..CALM }, 0xdf95_87a5),
-    (Life { width: Width::Half, restarts: 4, late_rounds: 2, ..CALM }, 0x7df1_ea73),
-    (Life { width: Width::Byte, restarts: 4, forged: 5, loss: 0.5, ..CALM }, 0x00ab_13e2),
-    (Life { is_ring: true, late_rounds: 3, forged: 10, ..CALM }, 0x75a3_5f8c),
-    (Life { is_ring: true, is_sealed: true, restarts: 3, ..CALM }, 0x7b58_105d),
-    (Life { is_sealed: true, restarts: 5, forged: 20, late_rounds: 1, ..CALM }, 0xd28e_e4da),
-    (Life { forged: 30, loss: 0.0, ..CALM }, 0xf69b_ccd8),
-    (Life { mode: Mode::FreeRunning, ..CALM }, 0xe675_ef35),
-    (Life { mode: Mode::FreeRunning, restarts: 4, forged: 10, width: Width::Half, ..CALM }, 0x8cef_643c),
+    (CALM, 0x20a4_1986),
+    (Life { width: Width::Half, ..CALM }, 0xd071_2fe3),
+    (Life { width: Width::Byte, momentum: 0.0, ..CALM }, 0x6128_5879),
+    (Life { width: Width::Half, restarts: 4, late_rounds: 2, ..CALM }, 0x3ff2_728c),
+    (Life { width: Width::Byte, restarts: 4, forged: 5, loss: 0.5, ..CALM }, 0xab25_aae9),
+    (Life { is_ring: true, late_rounds: 3, forged: 10, ..CALM }, 0xf707_d5bc),
+    (Life { is_ring: true, is_sealed: true, restarts: 3, ..CALM }, 0x5acd_a65d),
+    (Life { is_sealed: true, restarts: 5, forged: 20, late_rounds: 1, ..CALM }, 0x779a_f494),
+    (Life { forged: 30, loss: 0.0, ..CALM }, 0x0f45_2d07),
+    (Life { mode: Mode::FreeRunning, ..CALM }, 0xec01_fc2e),
+    (Life { mode: Mode::FreeRunning, restarts: 4, forged: 10, width: Width::Half, ..CALM }, 0x298b_4b41),
     (
         Life { mode: Mode::FreeRunning, is_sealed: true, is_ring: true, restarts: 4, forged: 10, ..CALM },
-        0xd4b4_e9cf,
+        0x3127_9c13,
     ),
 ];
 
@@ -162,6 +162,7 @@ impl World {
     /// What an intruder, or a member that went mad, makes of a frame.
     fn forge(&mut self, receiver: usize, sender: usize, frame: &[u8]) -> (usize, Vec<u8>) {
         let (round, epoch) = (self.agents[receiver].round(), self.agents[receiver].epoch());
+        let Epoch { boot, founder, number } = epoch;
         let near = |stream: &mut Stream, value: u32| match stream.below(10) {
             0 => u32::MAX - stream.below(3),
             1 => value.saturating_add(60 + stream.below(8)),
@@ -169,7 +170,8 @@ impl World {
             3..6 => value.saturating_add(stream.below(6)).saturating_sub(3),
             _ => value,
         };
-        let (epoch, round) = (near(&mut self.stream, epoch), near(&mut self.stream, round));
+        let (number, round) = (near(&mut self.stream, number), near(&mut self.stream, round));
+        let epoch = Epoch { boot, founder, number };
         let named = self.stream.below(7) as u16;
         let boot = self.stream.below(4);
         let other = self.stream.below(6) as u16;
@@ -181,6 +183,8 @@ impl World {
                 encoded(Frame::Hello(Hello {
                     sender: named,
                     boot,
+                    member_of: Epoch::NONE,
+                    rounds_left: 0,
                     epoch,
                     round,
                     schema: SCHEMA,
@@ -193,13 +197,14 @@ impl World {
             1 => {
                 let mut members = MemberSet::first(AGENTS as u16).unwrap();
                 members.insert(other);
-                let header = MembersHeader { sender: named, epoch, round };
+                let header = MembersHeader { sender: named, epoch, round, rounds_left: 9 };
                 encoded(Frame::Members(header, members.as_bytes()))
             }
             2 => {
                 let hops = self.stream.below(5) as u8;
                 encoded(Frame::Admission(Admission {
                     sender: named,
+                    epoch,
                     round,
                     challenge,
                     joiner: other,
@@ -210,7 +215,8 @@ impl World {
             3 | 4 => {
                 let Ok(Frame::Data(_, payload)) = Frame::decode(frame) else { return (sender, frame.into()) };
                 let mut out = [0; 256];
-                let start = DataHeader { sender: named, epoch, round }.encode_header(&mut out).unwrap();
+                let start =
+                    DataHeader { sender: named, epoch: epoch.tag(), round }.encode_header(&mut out).unwrap();
                 let mut forged = [&out[..start], payload].concat();
                 if payload.len() == Width::Full.payload_bytes(WORDS) && self.happens(50) {
                     let size = [1.0f32, 1e8, 3e38][self.stream.below(3) as usize];
@@ -305,7 +311,7 @@ impl Life {
 fn lives_are_as_recorded() {
     let mut answers = Vec::new();
     let mut digests = Vec::new();
-    for ((life, _), seed) in LIVES.iter().zip(1..) {
+    for ((life, _), seed) in LIVES.iter().zip(501..) {
         let (digest, given) = life.live(seed);
         digests.push(digest);
         answers.extend(given);

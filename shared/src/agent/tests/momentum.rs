@@ -59,7 +59,7 @@ fn momentum_is_saved_and_digested_and_ends_with_its_epoch() {
     let [mut other] = restored;
     other.accumulator[WORDS - 1] += 0.5;
     assert_ne!(other.digest(), agents[0].digest());
-    other.enter(next_epoch(1, 0).unwrap(), other.members);
+    other.enter(Epoch::FIRST.next(0).unwrap(), other.members);
     assert_eq!(other.accumulator, [0.0; WORDS]);
 }
 

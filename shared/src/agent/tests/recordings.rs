@@ -134,7 +134,7 @@ fn a_whole_swarm_that_restarts_with_its_memory_goes_on() {
         round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
         check_invariant(&agents);
     }
-    assert!(agents.iter().all(|agent| agent.epoch() == 1 && agent.round() == agents[0].round()));
+    assert!(agents.iter().all(|agent| agent.epoch() == Epoch::FIRST && agent.round() == agents[0].round()));
     assert!(agents.iter().all(|agent| !agent.is_waiting()));
 }
 

@@ -13,7 +13,8 @@ fn a_restart_without_memory_opens_an_epoch() {
     }
     let epoch = agents[0].epoch();
     assert!(
-        epoch > 1 && agents.iter().all(|agent| agent.epoch() == epoch && agent.round() == agents[0].round())
+        epoch > Epoch::FIRST
+            && agents.iter().all(|agent| agent.epoch() == epoch && agent.round() == agents[0].round())
     );
     (0..3000).for_each(|_| round(&mut agents, |_, _| true));
     check_invariant(&agents);
@@ -36,7 +37,7 @@ fn a_swarm_that_lost_all_its_memory_begins_anew() {
     let epoch = agents[0].epoch();
     assert!(agents.iter().all(|agent| agent.epoch() == epoch && agent.members().len() == 4));
     // Earlier starts than the second one can have been in earlier epochs only.
-    assert!((2 << 18..6 << 18).contains(&epoch), "{epoch}");
+    assert_eq!(epoch.boot, 2 + u32::from(epoch.founder), "the boot of its founder");
     (0..3000).for_each(|_| round(&mut agents, |_, _| true));
     assert!(spread(&agents) < 1e-3);
 }
@@ -55,6 +56,31 @@ fn restarts_out_of_reach_keep_the_ledger_of_the_others() {
         check_invariant(&agents);
     }
     assert!(agents.iter().all(|agent| agent.epoch() == agents[0].epoch() && agent.members().len() == 4));
+}
+
+/// Each agent of a directed ring hears one other, so no answer comes back the way that the question took.
+#[test]
+fn parts_founded_apart_merge_on_a_directed_ring() {
+    for (mode, boots) in [(Mode::LockStep, [2, 3]), (Mode::LockStep, [5, 3]), (Mode::FreeRunning, [2, 3])] {
+        let make = |id: usize, boot| agent(Config { boot, mode, ..config(id) });
+        let mut agents: Vec<Small> = (0..AGENTS).map(|id| make(id, boots[0])).collect();
+        for now in 0..250 {
+            if now == 100 {
+                [2, 3].into_iter().for_each(|id| agents[id] = make(id, boots[1]));
+            }
+            round(&mut agents, |receiver, sender| (receiver < 2) == (sender < 2));
+        }
+        let [one, other] = [0, 2].map(|id| (agents[id].epoch(), agents[id].round()));
+        assert!(!one.0.is_of_founding(other.0) && one.1 > other.1 + 50, "{one:?} {other:?}");
+        for _ in 0..300 {
+            round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
+            check_invariant(&agents);
+        }
+        let state = |agent: &Small| (agent.epoch(), agent.members().len(), agent.is_waiting());
+        let together = (agents[0].epoch(), 4, false);
+        assert!(agents.iter().all(|agent| state(agent) == together), "{mode:?}, {boots:?}");
+        assert!(mode == Mode::FreeRunning || agents.iter().all(|agent| agent.round() == agents[0].round()));
+    }
 }
 
 /// Byte payloads of an odd number of words have two lengths, in turn.
@@ -106,7 +132,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
         round(&mut agents, |_, _| true);
         check_invariant(&agents);
     }
-    assert!(agents.iter().all(|agent| agent.epoch() == 1));
+    assert!(agents.iter().all(|agent| agent.epoch() == Epoch::FIRST));
     let mut other = agent(config(1));
     assert_eq!(other.restore(read_from(&saved)), Err(Error::Memory));
     for cut in 0..saved.len() {
@@ -117,7 +143,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
     assert_eq!(spoiled.restore(read_from(&longer)), Err(Error::Memory));
     spoiled.reset(&[0.0; WORDS]).unwrap();
     let fresh = agent(config(2));
-    assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), 1));
+    assert_eq!((spoiled.digest(), spoiled.epoch()), (fresh.digest(), Epoch::FIRST));
     assert!(spoiled.collected().all(|collection| collection.rho == [0; WORDS]));
     assert_eq!(agents[2].save(|_| Err("full")), Err("full"));
 }

@@ -41,8 +41,8 @@ fn every_word_of_a_saved_state_has_its_name() {
     assert_eq!(name_of(collected[1].rho[3] as u32), format!("peer {} rho[3]", collected[1].sender));
     assert_eq!(names[6], "round");
     // Remainders have 64 bits.
-    assert_eq!(names[102..105], ["remainder.x[0]", "remainder.x[0]", "remainder.x[1]"]);
-    assert_eq!(names[121..123], ["remainder.z[3]", "peers"]);
+    assert_eq!(names[106..109], ["remainder.x[0]", "remainder.x[0]", "remainder.x[1]"]);
+    assert_eq!(names[125..127], ["remainder.z[3]", "peers"]);
     assert_eq!(names.last().unwrap(), &format!("peer {} rho[9]", collected.last().unwrap().sender));
     assert_eq!(StateField::find(&state, state.len()), None);
     assert_eq!(StateField::find(&state[..4], 0), None);
@@ -54,7 +54,7 @@ fn every_word_of_a_saved_state_has_its_name() {
         wide[2] = words;
         assert_eq!(StateField::find(&wide, 0).is_some(), is_known, "{words} words of x");
     }
-    let [float, integer] = [16 + 32, 6].map(|word| StateField::find(&state, word).unwrap());
+    let [float, integer] = [20 + 32, 6].map(|word| StateField::find(&state, word).unwrap());
     assert_eq!(float.value(0.5_f32.to_bits()).to_string(), "5e-1");
     assert_eq!(integer.value(7).to_string(), "7");
 }

@@ -85,13 +85,13 @@ fn a_joiner_that_hears_recordings_keeps_its_round_and_forgets_no_ledger() {
     // An epoch in which agent 2 has a ledger that it then loses.
     agents[1] = agent(Config { boot: 2, ..config(1) });
     recording.extend(recorded(&mut agents, 50));
-    assert!(agents[2].epoch() > 1 && agents[2].members().contains(2));
+    assert!(agents[2].epoch() > Epoch::FIRST && agents[2].members().contains(2));
     let before = agents[2].epoch();
     agents[2] = agent(Config { boot: 2, ..config(2) });
     for (own_round, replayed) in recording.chunks(9).enumerate() {
         for (_, frame) in replayed {
             let _ = agents[2].receive(Origin::Clear, frame);
-            assert_eq!((agents[2].round(), agents[2].epoch()), (own_round as u32, 0));
+            assert_eq!((agents[2].round(), agents[2].epoch()), (own_round as u32, Epoch::NONE));
         }
         agents[2].end_round();
     }
@@ -112,7 +112,9 @@ fn no_single_frame_of_a_member_moves_anybody() {
     let hello = Hello {
         sender: 3,
         boot: 1,
-        epoch: 1,
+        member_of: Epoch::NONE,
+        rounds_left: 0,
+        epoch: Epoch::FIRST,
         round: 20,
         schema: SCHEMA,
         x: 2,
@@ -121,10 +123,15 @@ fn no_single_frame_of_a_member_moves_anybody() {
         echo: None,
     };
     let mut payload = [0; 1 + 8 * WORDS];
-    let data =
-        |epoch, round, payload: &[u8]| encoded(Frame::Data(DataHeader { sender: 3, epoch, round }, payload));
+    let data = |number, round, payload: &[u8]| {
+        let epoch = numbered(number);
+        encoded(Frame::Data(DataHeader { sender: 3, epoch: epoch.tag(), round }, payload))
+    };
     let everybody = [0xF];
-    let members = |epoch| encoded(Frame::Members(MembersHeader { sender: 3, epoch, round: 20 }, &everybody));
+    let members = |number| {
+        let epoch = numbered(number);
+        encoded(Frame::Members(MembersHeader { sender: 3, epoch, round: 20, rounds_left: 9 }, &everybody))
+    };
     let jump = Refusal::Jump;
     let mut bad = std::vec![
         (data(1, u32::MAX - 1, &payload), jump),
@@ -132,7 +139,7 @@ fn no_single_frame_of_a_member_moves_anybody() {
         (members(u32::MAX), jump),
         (members(u32::MAX - (1 << 20)), jump),
         (members(9 * 1024 + 3), jump),
-        (encoded(Frame::Hello(Hello { epoch: u32::MAX, ..hello })), jump),
+        (encoded(Frame::Hello(Hello { epoch: numbered(u32::MAX), ..hello })), jump),
         (encoded(Frame::Hello(Hello { sender: 2, ..hello })), Refusal::Impostor),
         (encoded(Frame::Hello(Hello { boot: 9, ..hello })), Refusal::Impostor),
     ];

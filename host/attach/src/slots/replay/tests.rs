@@ -75,7 +75,10 @@ fn reports(rounds: u32, senders: [&[u16]; 3]) -> Vec<FlightEntry> {
             let board = &mut boards.shadows[usize::from(agent)];
             board.end_round();
             let fate = RoundFate::Ended(board.digest());
-            entries.push(FlightEntry { epoch: Some(board.epoch()), ..entry(agent, round, fate, senders) });
+            entries.push(FlightEntry {
+                epoch: Some(board.epoch().number),
+                ..entry(agent, round, fate, senders)
+            });
         }
     }
     entries

@@ -2,7 +2,7 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Frame;
-use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader};
+use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Epoch};
 use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Sealer, VolatileBoots};
 
 use crate::scenario::IntruderSection;
@@ -144,7 +144,7 @@ impl Intruder {
         let sender = stream.below(self.agents as u32);
         let length = self.newest.last()?.bytes.len();
         let payload: Vec<u8> = (0..length).map(|_| stream.next_u32() as u8).collect();
-        let data = DataHeader { sender: sender as u16, epoch: 1, round: slot };
+        let data = DataHeader { sender: sender as u16, epoch: Epoch::FIRST.tag(), round: slot };
         let mut frame = vec![0; DATA_HEADER_MAX + length];
         let frame_length = Frame::Data(data, &payload).encode(&mut frame).ok()?;
         // An intruder need not count its boots: any number will do.

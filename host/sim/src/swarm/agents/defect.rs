@@ -2,7 +2,7 @@
 
 use super::AgentSwarm;
 use crate::swarm::books::Imbalance;
-use fabswarm_shared::agent::Agent;
+use fabswarm_shared::agent::{Agent, Epoch};
 use fabswarm_shared::ledger;
 
 impl<const WORDS: usize> AgentSwarm<WORDS> {
@@ -18,7 +18,8 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
 
     fn defect_of(&self, imbalance: Imbalance) -> Vec<i32> {
         let agent = |id: u16| self.agents.get(usize::from(id)).map(|own| &own.agent);
-        let mut defect = self.unaccounted(agent(imbalance.agent()).map_or(0, |agent| agent.epoch()));
+        let mut defect =
+            self.unaccounted(agent(imbalance.agent()).map_or(Epoch::NONE, |agent| agent.epoch()));
         if let Imbalance::Invented { sender, receiver, .. } | Imbalance::Backwards { sender, receiver, .. } =
             imbalance
             && let (Some(from), Some(to)) = (agent(sender), agent(receiver))
@@ -35,9 +36,9 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     }
 
     /// What the trackers of an epoch and the mass that waits for those who may collect it are more than its gradients.
-    fn unaccounted(&self, epoch: u32) -> Vec<i32> {
+    fn unaccounted(&self, epoch: Epoch) -> Vec<i32> {
         let mut sum = vec![0; self.shape.exchanged().len()];
-        let of_epoch = |(_, agent): &(usize, &_)| Agent::epoch(*agent) == epoch && epoch > 0;
+        let of_epoch = |(_, agent): &(usize, &_)| Agent::epoch(*agent) == epoch && epoch != Epoch::NONE;
         for (id, agent) in self.agents().enumerate().filter(of_epoch) {
             ledger::add(&mut sum, agent.trackers(), 1);
             ledger::add(&mut sum, agent.tracked_gradients(), -1);

@@ -1,7 +1,7 @@
 //! Mass on its way from one agent to another.
 
 use super::AgentSwarm;
-use fabswarm_shared::agent::Agent;
+use fabswarm_shared::agent::{Agent, Epoch};
 use fabswarm_shared::ledger;
 
 /// Mass that was given and not collected yet, in the unit of gradients.
@@ -17,9 +17,9 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// What waits on the links of the highest epoch.
     pub fn uncollected_mass(&self) -> UncollectedMass {
         let words = self.shape.exchanged().len();
-        let epoch = self.agents().map(Agent::epoch).max().unwrap_or(0);
+        let epoch = self.agents().map(Agent::epoch).max().unwrap_or_default();
         let is_present = |agent: usize| !self.air.is_down(agent, self.slot.saturating_sub(1));
-        let is_in_epoch = |agent: usize| epoch > 0 && self.agents[agent].agent.epoch() == epoch;
+        let is_in_epoch = |agent: usize| epoch != Epoch::NONE && self.agents[agent].agent.epoch() == epoch;
         let mut waiting = vec![vec![0; words]; self.agents.len()];
         let mut owed = waiting.clone();
         for sender in (0..self.agents.len()).filter(|&sender| is_in_epoch(sender)) {

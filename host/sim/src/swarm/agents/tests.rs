@@ -3,7 +3,7 @@
 use super::*;
 use crate::scenario::{Crash, Crashes, ModeKind, Scenario, TopologyKind};
 use crate::trial::{ExactAgents, exact_agents};
-use fabswarm_shared::agent::{Received, read_from};
+use fabswarm_shared::agent::{Epoch, Received, read_from};
 use fabswarm_shared::ledger;
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
@@ -194,7 +194,9 @@ fn frames_of_a_stolen_key_move_nobody() {
     let hello = Hello {
         sender: 3,
         boot: 1,
-        epoch: u32::MAX - 1,
+        member_of: Epoch::NONE,
+        rounds_left: 0,
+        epoch: Epoch { number: u32::MAX - 1, ..Epoch::FIRST },
         round: 20,
         schema: wire::SCHEMA,
         x: shape.x as u16,
@@ -207,13 +209,29 @@ fn frames_of_a_stolen_key_move_nobody() {
         let length = frame.encode(&mut out).unwrap();
         crafted.push(out[..length].to_vec());
     };
-    craft(Frame::Data(DataHeader { sender: 3, epoch: 1, round: u32::MAX - 2 }, &payload));
-    craft(Frame::Members(MembersHeader { sender: 3, epoch: u32::MAX - 1, round: 20 }, &[63]));
-    craft(Frame::Members(MembersHeader { sender: 3, epoch: 1 << 30, round: 20 }, &[63]));
+    craft(Frame::Data(DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: u32::MAX - 2 }, &payload));
+    craft(Frame::Members(
+        MembersHeader {
+            sender: 3,
+            epoch: Epoch { number: u32::MAX - 1, ..Epoch::FIRST },
+            round: 20,
+            rounds_left: 9,
+        },
+        &[63],
+    ));
+    craft(Frame::Members(
+        MembersHeader {
+            sender: 3,
+            epoch: Epoch { number: 1 << 30, ..Epoch::FIRST },
+            round: 20,
+            rounds_left: 9,
+        },
+        &[63],
+    ));
     craft(Frame::Hello(hello));
-    craft(Frame::Hello(Hello { sender: 4, epoch: 1, ..hello }));
+    craft(Frame::Hello(Hello { sender: 4, epoch: Epoch::FIRST, ..hello }));
     payload[1..5].copy_from_slice(&3e38_f32.to_le_bytes());
-    craft(Frame::Data(DataHeader { sender: 3, epoch: 1, round: 20 }, &payload));
+    craft(Frame::Data(DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: 20 }, &payload));
     let mut later = Sealer::start(3, 1, &mut VolatileBoots::after(u32::MAX - 9)).unwrap();
     let key = Key::new(swarm.setup.key.as_ref().unwrap().bytes());
     let sealed_length = later.seal(&key, &crafted[0], &mut out).unwrap();

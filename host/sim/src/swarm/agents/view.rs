@@ -12,7 +12,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         view.add_deviations(&self.decisions(), self.shape.words(), self.shape.exchanged());
         for (own, seen) in self.agents.iter().zip(&mut view.agents) {
             seen.round = own.agent.round().into();
-            seen.epoch = Some(own.agent.epoch());
+            seen.epoch = Some(own.agent.epoch().number);
             seen.boot = Some(own.boot);
             seen.digest = Some(own.agent.digest());
         }
