@@ -27,6 +27,7 @@ mod links;
 mod members;
 mod memory;
 mod peers;
+mod quiet;
 mod receive;
 mod round;
 mod rumour;
@@ -48,6 +49,7 @@ pub use state_field::StateField;
 
 use admission::Admissions;
 use claim::Claim;
+use quiet::Quiet;
 use rumour::Rumour;
 use silence::Silence;
 use sync::RoundSync;
@@ -158,6 +160,7 @@ pub struct Agent<P, L, const WORDS: usize> {
     sync: RoundSync,
     rumour: Rumour,
     silence: Silence,
+    quiet: Quiet<WORDS>,
     admissions: Admissions,
     round_claim: Claim,
     epoch_claim: Claim,
@@ -248,6 +251,7 @@ where
             sync: RoundSync::known(),
             rumour: Rumour::NONE,
             silence: Silence::NONE,
+            quiet: Quiet::new(),
             admissions: Admissions::default(),
             round_claim: Claim::default(),
             epoch_claim: Claim::default(),

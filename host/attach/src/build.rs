@@ -39,9 +39,7 @@ pub fn build(
         return Ok(Box::new(SlotBoards::start(scenario, own, &placement, &locations, interrupted)?));
     }
     if placement.is_in_process() {
-        let mut scenario = scenario.clone();
-        scenario.swarm.boards = trial::IN_PROCESS.to_owned();
-        return Ok(trial::build_with(&scenario, own)?);
+        return Ok(trial::build_with(&scenario.clone().in_process(), own)?);
     }
     let parts = trial::exact_agents_with(scenario, own)?;
     let boards = start(scenario, &parts, &locations, &placement, interrupted)?;

@@ -1,7 +1,7 @@
 //! The thread of a run, and its events.
 
 use fabswarm_sim::record::{MetricColumn, RunFolder, metric_columns};
-use fabswarm_sim::scenario::ResolvedScenario;
+use fabswarm_sim::scenario::{IN_PROCESS, ResolvedScenario};
 use fabswarm_sim::swarm::{Answer, BoardWarning, ErrorKind};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
@@ -94,7 +94,7 @@ pub(crate) fn run(
 ) -> Result<EndedRun, String> {
     let scenario = &resolved.scenario;
     let interrupted = Arc::clone(&rows.interrupted);
-    if scenario.swarm.boards != trial::IN_PROCESS {
+    if scenario.swarm.boards != IN_PROCESS {
         return Err(format!(
             "swarm.boards = \"{}\", and in Python all agents run in this process\nhelp: run boards with the command \
              `fabswarm run`, and read its folder with fabswarm.load",

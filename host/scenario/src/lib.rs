@@ -64,6 +64,9 @@ pub struct Scenario {
     pub training: TrainingSection,
 }
 
+/// The value of `swarm.boards` with all agents in this process.
+pub const IN_PROCESS: &str = "in-process";
+
 /// How many agents, for how long, in which arithmetic.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -178,6 +181,7 @@ pub struct FramesSection {
     pub width: WidthKind,
     pub sealed: bool,
     pub late_rounds: u32,
+    pub send_threshold: f64,
 }
 
 /// Who hears whom.
@@ -351,10 +355,19 @@ impl Scenario {
         self.frames.late_rounds.max(self.faults.delay_rounds)
     }
 
+    /// The same swarm with all agents in this process.
+    #[must_use]
+    pub fn in_process(mut self) -> Self {
+        self.algorithm.give_up_after = self.give_up_after().map_or(0, |rounds| rounds.get().into());
+        self.swarm.boards = IN_PROCESS.to_owned();
+        self
+    }
+
     /// After how many rounds of silence a member is given up; `None`: never.
     pub fn give_up_after(&self) -> Option<NonZeroU32> {
-        let can_die = !(self.swarm.boards.is_empty() && self.faults.crashes.0.is_empty())
-            || self.swarm.pace == PaceKind::Slots;
+        let can_die = self.swarm.boards != IN_PROCESS
+            || self.swarm.pace == PaceKind::Slots
+            || !self.faults.crashes.0.is_empty();
         let rounds = match self.algorithm.give_up_after {
             0.. => self.algorithm.give_up_after,
             _ if can_die => (32 * self.swarm.agents as i64).max(500),

@@ -76,6 +76,7 @@ const LIMITS: &[(&[&str], Limit)] = &[
     (&["swarm.agents"], Limit::Whole(1, 1_000_000)),
     (&["swarm.clock_spread"], Limit::BelowOne),
     (&["frames.late_rounds"], Limit::Whole(0, 1000)),
+    (&["frames.send_threshold"], Limit::NotNegative),
     (&["algorithm.gather_rounds"], Limit::Whole(-1, MOST)),
     (&["algorithm.descend_rounds"], Limit::Whole(1, MOST)),
     (&["algorithm.give_up_after"], Limit::Whole(-1, MOST)),

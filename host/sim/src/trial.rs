@@ -7,8 +7,7 @@ mod turns;
 mod verdict;
 
 pub use build::{
-    BuildError, ExactAgents, IN_PROCESS, build, build_with, exact_agents, exact_agents_with, setup,
-    unbuildable,
+    BuildError, ExactAgents, build, build_with, exact_agents, exact_agents_with, setup, unbuildable,
 };
 pub use observer::{NoObserver, RoundEnd, TrialObserver};
 

@@ -90,24 +90,20 @@ fn two_that_die_together_are_given_up_and_the_survivors_find_their_own_answer() 
     assert!(farthest < 0.01, "{farthest}");
 }
 
-/// Links of the paper's topology are often silent for more than 40 rounds: agents that are alive are given up all the time.
+/// Links of the paper's topology are often silent for more than 40 rounds, but agents tell each other whom they hear.
 #[test]
-fn who_is_given_up_alive_comes_back() {
+fn the_dead_are_given_up_and_the_living_stay() {
     const LIVING: usize = 4;
-    let mut absences = 0;
     for seed in 0..10 {
         let mut scenario = scenario("[swarm]\nagents = 6\n[algorithm]\ngive_up_after = 40\n");
         scenario.seed = seed;
         let crash = |agent| Crash { agent, round: 30, down_rounds: 10_000, keeps_memory: true };
         scenario.faults.crashes = Crashes(vec![crash(4), crash(5)]);
         let mut swarm = agents(&scenario);
-        let mut away = [0; LIVING];
         for _ in 0..2000 {
             run(&mut swarm, 1);
-            for (rounds, agent) in away.iter_mut().zip(swarm.agents()) {
-                absences += u32::from(*rounds == 0 && agent.epoch() == Epoch::NONE);
-                *rounds = if agent.epoch() == Epoch::NONE { *rounds + 1 } else { 0 };
-                assert!(*rounds <= 64, "seed {seed}: agent {} is not let in again", agent.id());
+            for agent in swarm.agents().take(LIVING) {
+                assert!(agent.epoch() > Epoch::NONE, "seed {seed}: agent {} was given up", agent.id());
             }
         }
         let are_together = |swarm: &Agents| {
@@ -122,8 +118,6 @@ fn who_is_given_up_alive_comes_back() {
         });
         assert!(together.is_some(), "seed {seed}: the living are not together");
     }
-    println!("{absences} absences");
-    assert!(absences > 20);
 }
 
 /// A recorded hello of a member that left, over a sealed air, to receivers that have restarted and have no replay window.

@@ -165,7 +165,7 @@ pub fn description(scenario: &Scenario) -> String {
         network.topology.word(),
         swarm.rounds
     );
-    if swarm.boards != fabswarm_sim::trial::IN_PROCESS {
+    if swarm.boards != fabswarm_sim::scenario::IN_PROCESS {
         let _ = write!(text, ", on boards ({})", swarm.boards);
     }
     text.push('.');

@@ -8,7 +8,7 @@ use fabswarm_sim::air::Air;
 use fabswarm_sim::record::{answer_bytes, metric_columns, metrics_line};
 use fabswarm_sim::scenario;
 use fabswarm_sim::swarm::{ErrorKind, Metrics, Swarm, SwarmView, ViewRequest};
-use fabswarm_sim::trial::{self, IN_PROCESS};
+use fabswarm_sim::trial;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs;
@@ -53,8 +53,7 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
         check_format(folder, &run.json)?;
     }
     let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[]);
-    let mut scenario = resolved.map_err(|error| Diagnostic::bare(error.to_string()))?.scenario;
-    scenario.swarm.boards = IN_PROCESS.to_owned();
+    let scenario = resolved.map_err(|error| Diagnostic::bare(error.to_string()))?.scenario.in_process();
     let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;
     let mut frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
     let mut results = LoggedResults::read(folder, ErrorKind::of(&scenario))?;

@@ -59,6 +59,9 @@ pub struct Config {
     /// How many rounds late a frame may come and still count, in lock-step. With 0 a frame is of its own round only, so that
     /// one that was recorded and sent again never counts.
     pub late_rounds: u32,
+    /// By how much a word of its decision must have moved since its last data frame for another one to be sent, as a fraction of one
+    /// plus the word; 0 sends in every round. What it gives meanwhile is collected from the next frame.
+    pub send_threshold: f32,
     /// How often it started, from 1. Later starts without [`Agent::restore`](super::Agent::restore) join as one that lost its memory.
     pub boot: u32,
 }
@@ -79,6 +82,7 @@ impl Config {
             width: Width::Full,
             give_up_after: None,
             late_rounds: 0,
+            send_threshold: 0.0,
             boot: 1,
         }
     }
@@ -147,6 +151,12 @@ impl Config {
     #[must_use]
     pub const fn with_late_rounds(self, late_rounds: u32) -> Self {
         Self { late_rounds, ..self }
+    }
+
+    /// Sets by how much its decision must have moved for a data frame to be sent.
+    #[must_use]
+    pub const fn with_send_threshold(self, send_threshold: f32) -> Self {
+        Self { send_threshold, ..self }
     }
 
     /// Sets how often it started, from 1.

@@ -158,6 +158,10 @@ where
             self.accumulator = [0.0; WORDS];
         }
         self.fill_frame();
+        if self.config.send_threshold > 0.0 {
+            let v = &self.sent[self.shape.exchanged()];
+            self.outbox.has_data = self.quiet.is_broken(v, self.config.send_threshold);
+        }
         if self.fault.is_none() {
             self.fault = first_exception(&self.sent, f32::is_finite).map(Fault::in_decision);
         }

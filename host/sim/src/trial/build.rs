@@ -1,6 +1,5 @@
 //! Makes the swarm that a scenario describes.
 
-
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, MemberSet};
 use fabswarm_shared::fab::{Order, Steps, Turns};
@@ -44,7 +43,7 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
 /// # Errors
 /// As there.
 pub fn build_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Box<dyn Swarm>, BuildError> {
-    if scenario.swarm.boards != IN_PROCESS {
+    if scenario.swarm.boards != crate::scenario::IN_PROCESS {
         return Err(Diagnostic::new(
             format!(
                 "swarm.boards = \"{}\" needs boards, and this build of fabswarm has none",
@@ -185,9 +184,6 @@ pub fn unbuildable(error: agent::Error) -> BuildError {
     )
 }
 
-/// The value of `swarm.boards` with all agents in this process.
-pub const IN_PROCESS: &str = "in-process";
-
 /// The parts of a swarm of exact agents, for a caller that places some of them on boards.
 #[derive(Debug)]
 pub struct ExactAgents {
@@ -306,6 +302,7 @@ fn config(scenario: &Scenario) -> agent::Config {
         })
         .with_give_up_after(scenario.give_up_after())
         .with_late_rounds(scenario.late_rounds())
+        .with_send_threshold(scenario.frames.send_threshold as f32)
 }
 
 fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {
