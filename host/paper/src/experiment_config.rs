@@ -56,6 +56,8 @@ pub struct ExperimentConfig {
     pub adapt_first: bool,
     /// Whether z of simulated agents minimises g − f/λ.
     pub symmetric: bool,
+    /// Movement below which agents with the ledger stay silent.
+    pub send_threshold: f64,
     /// Rounds of communication that a run may use.
     pub rounds: u32,
     /// The error at which a run ends early; 0 never.
@@ -78,6 +80,7 @@ impl Default for ExperimentConfig {
             decay: 0.0,
             adapt_first: false,
             symmetric: false,
+            send_threshold: 0.0,
             rounds: 20_000,
             stop_below: 0.0,
         }

@@ -87,16 +87,23 @@ pub enum MethodKind {
     DlPushSaga,
     DlPushAsgd,
     LtAdmm,
+    LtAdmmFab,
+    LtAdmmFabOneStep,
 }
 
 /// The design of a method.
 enum Design {
     Fab(fab::FabVariant),
     Soba,
-    Simulated { kind: AlgorithmKind, momentum: f64 },
+    Simulated {
+        kind: AlgorithmKind,
+        momentum: f64,
+    },
     SingleLevel(RuleKind),
     DoubleLoop(RuleKind),
     LtAdmm,
+    /// LT-ADMM under FAB, with as many local steps.
+    LtAdmmFab(u32),
 }
 
 impl MethodKind {
@@ -141,6 +148,8 @@ impl MethodKind {
             Self::DlPushSaga => ("DL-Push-SAGA", Design::DoubleLoop(RuleKind::PushSaga)),
             Self::DlPushAsgd => ("DL-Push-ASGD", Design::DoubleLoop(RuleKind::PushAsgd)),
             Self::LtAdmm => ("LT-ADMM", Design::LtAdmm),
+            Self::LtAdmmFab => ("FAB by LT-ADMM, τ=5", Design::LtAdmmFab(5)),
+            Self::LtAdmmFabOneStep => ("FAB by LT-ADMM, τ=1", Design::LtAdmmFab(1)),
         }
     }
 
@@ -164,7 +173,8 @@ impl MethodKind {
             }
             Design::SingleLevel(rule) => Box::new(RuleOnOracle::single_level(rule, &start)?),
             Design::DoubleLoop(rule) => double_loop::start(rule, &start)?,
-            Design::LtAdmm => Box::new(lt_admm::LtAdmm::new(&start)?),
+            Design::LtAdmm => Box::new(lt_admm::LtAdmm::single_level(&start)?),
+            Design::LtAdmmFab(steps) => Box::new(lt_admm::LtAdmm::bilevel(&start, steps)?),
         })
     }
 }

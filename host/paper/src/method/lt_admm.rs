@@ -1,31 +1,35 @@
-//! LT-ADMM (Ren, Bastianello, Johansson and Parisini, 2025), on undirected graphs and one level: between two exchanges each
-//! agent takes τ steps on its own cost, pulled towards its neighbours by one variable z_ij per neighbour,
+//! LT-ADMM (Ren, Bastianello, Johansson and Parisini, 2025), on undirected graphs: between two exchanges each agent takes τ steps on its own cost, pulled towards its neighbours by one variable z_ij per neighbour,
 //!
 //! $$\phi^{l+1} = \phi^l - \gamma\nabla f_i(\phi^l) - \beta\Bigl(r\,d_i\,x_i - \sum_j z_{ij}\Bigr),\qquad
 //!   z_{ij} \leftarrow \tfrac12 z_{ij} + \tfrac12\,(2r\,x_j - z_{ji})$$
 //!
 //! with φ⁰ = x_i, x_i ← φ^τ, and $2r\,x_j - z_{ji}$ the frame of j. A lost frame leaves z_ij as it is, which changes no fixed
-//! point: that is why the method shrugs off loss.
+//! point: that is why the method shrugs off loss. It solves the form of one level, or takes the place of push-pull under FAB: its
+//! rows are then [x | y | z], and ∇f_i the gradient of the penalty function with a step for each part.
+
+use std::rc::Rc;
 
 use fabswarm_sim::trial::BuildError;
 
 use super::rule_on_oracle::KnownSolution;
 use super::{ErrorMeasures, Method, MethodStart};
 use crate::network::Network;
-use crate::oracle::BellmanError;
+use crate::oracle::{Oracle, PenaltyGradient};
 
-/// τ, the local steps between two exchanges.
-const LOCAL_STEPS: u32 = 5;
 /// r, the penalty on disagreement.
 const PENALTY: f64 = 1.0;
+/// β on both levels, times the number of agents.
+const COUPLING: f64 = 0.1;
 
 /// All agents, their edge variables by neighbour.
 pub(super) struct LtAdmm {
-    oracle: BellmanError,
+    oracle: Box<dyn Oracle>,
     network: Network,
     words: usize,
-    /// γ.
-    step: f64,
+    /// τ, the local steps between two exchanges.
+    local_steps: u32,
+    /// γ, for each word of a row.
+    steps: Vec<f64>,
     /// β.
     coupling: f64,
     pub(super) x: Vec<f64>,
@@ -35,15 +39,37 @@ pub(super) struct LtAdmm {
 }
 
 impl LtAdmm {
-    pub(super) fn new(start: &MethodStart<'_>) -> Result<Self, BuildError> {
-        let (words, agents) = (start.task.shape().x, start.setting.agents);
+    /// On the form of one level, where the second step of the setting is the coupling.
+    pub(super) fn single_level(start: &MethodStart<'_>) -> Result<Self, BuildError> {
+        let steps = vec![start.steps.upper; start.task.shape().x];
+        Self::new(start, Box::new(start.bellman()), 5, steps, start.steps.lower)
+    }
+
+    /// On the penalty function of both levels.
+    pub(super) fn bilevel(start: &MethodStart<'_>, local_steps: u32) -> Result<Self, BuildError> {
+        let shape = start.task.shape();
+        let mut steps = vec![start.setting.lambda * start.steps.upper; shape.x];
+        steps.resize(shape.words(), start.steps.lower);
+        let oracle = PenaltyGradient::new(Rc::clone(&start.task), start.setting.lambda);
+        Self::new(start, Box::new(oracle), local_steps, steps, COUPLING)
+    }
+
+    fn new(
+        start: &MethodStart<'_>,
+        oracle: Box<dyn Oracle>,
+        local_steps: u32,
+        steps: Vec<f64>,
+        coupling: f64,
+    ) -> Result<Self, BuildError> {
+        let (words, agents) = (steps.len(), start.setting.agents);
         Ok(Self {
             target: KnownSolution::of(&start.task),
-            oracle: start.bellman(),
+            oracle,
             network: start.network()?,
             words,
-            step: start.steps.upper,
-            coupling: start.steps.lower / agents as f64,
+            local_steps,
+            steps,
+            coupling: coupling / agents as f64,
             x: vec![0.0; agents * words],
             z: vec![0.0; agents * agents * words],
         })
@@ -59,18 +85,18 @@ impl Method for LtAdmm {
     fn iterate(&mut self) {
         let agents = self.network.agents();
         let degree = (agents - 1) as f64;
-        for agent in 0..agents {
-            let row = agent * self.words..(agent + 1) * self.words;
-            let mut pull: Vec<f64> = self.x[row.clone()].iter().map(|x| PENALTY * degree * x).collect();
+        let mut pull: Vec<f64> = self.x.iter().map(|x| PENALTY * degree * x).collect();
+        for (agent, pull) in pull.chunks_exact_mut(self.words).enumerate() {
             for sender in (0..agents).filter(|&sender| sender != agent) {
                 let z = &self.z[self.place(agent, sender)];
                 pull.iter_mut().zip(z).for_each(|(pull, z)| *pull -= z);
             }
-            for _ in 0..LOCAL_STEPS {
-                let d = self.oracle.gradient(agent, self.network.round(), &self.x[row.clone()]);
-                for ((x, d), pull) in self.x[row.clone()].iter_mut().zip(d).zip(&pull) {
-                    *x -= self.step * d + self.coupling * pull;
-                }
+        }
+        for _ in 0..self.local_steps {
+            let d = self.oracle.gradients(&mut self.network, &self.x);
+            let steps = self.steps.iter().cycle();
+            for (((x, d), pull), step) in self.x.iter_mut().zip(d).zip(&pull).zip(steps) {
+                *x -= step * d + self.coupling * pull;
             }
         }
         let links = self.network.next_round();

@@ -35,6 +35,7 @@ impl SimulatedFab {
         algorithm.penalty = if setting.symmetric { PenaltyKind::Symmetric } else { PenaltyKind::OneSided };
         // Sealing changes no number, only the time it takes.
         scenario.frames.sealed = false;
+        scenario.frames.send_threshold = setting.send_threshold;
         let task = &scenario.policy_evaluation;
         let words_per_frame = 2 * (task.features + 2 * task.states);
         let network = start.network()?;

@@ -271,6 +271,10 @@ fn lost_frames_stop_plain_fab_and_neither_the_ledger_nor_lt_admm() {
     let lossy = ExperimentConfig { graph: GraphKind::Complete, loss: 0.3, ..setting() };
     let admm = error_after(MethodKind::LtAdmm, &lossy, steps(0.02, 0.1), 3000);
     assert!(admm < 1e-6, "{admm}");
+    for method in [MethodKind::LtAdmmFab, MethodKind::LtAdmmFabOneStep] {
+        let admm = error_after(method, &lossy, steps(0.02, 0.12), 1000);
+        assert!(admm < 1e-2, "{method:?} {admm}");
+    }
     let ledger = error_after(MethodKind::LedgerFab, &lossy, steps(0.01, 0.06), 3000);
     assert!(ledger < 1e-2, "{ledger}");
     let momentum = error_after(MethodKind::LedgerFabMomentum, &lossy, steps(0.01, 0.06), 1000);
@@ -295,6 +299,7 @@ fn floats_are_counted_on_every_link_that_carries_them() {
     assert_eq!(floats(MethodKind::PushSgd), 6 * 6);
     assert_eq!(floats(MethodKind::DlPushPull), 6 * (2 * 5 + 2 * 2 * 2 * 20));
     assert_eq!(floats(MethodKind::LtAdmm), 6 * 5);
+    assert_eq!(floats(MethodKind::LtAdmmFab), 6 * 45);
     assert_eq!(floats(MethodKind::LedgerFab), 6 * 2 * 45);
     assert_eq!(floats(MethodKind::SimulatedFab), 6 * 2 * 45);
     assert_eq!(floats(MethodKind::CentralizedFab), 0);

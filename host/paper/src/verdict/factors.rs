@@ -5,10 +5,12 @@ use crate::small::{Axis, MethodOutcome};
 
 const PUBLISHED: &str = "published FAB";
 const BEST: &str = "all four, larger steps";
+const SILENT: &str = "and silent when still";
 
 pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
-    let has_ledger =
-        |one: &MethodOutcome| one.series.label == "+ ledger" || one.series.label.starts_with("all");
+    let has_ledger = |one: &MethodOutcome| {
+        one.series.label == "+ ledger" || one.series.label.starts_with("all") || one.series.label == SILENT
+    };
     let is_lossy = |one: &&MethodOutcome| one.series.work.setting.loss > 0.0;
     let where_lost = series.iter().filter(is_lossy).map(|one| {
         let is_there = one.converged() == one.runs.len();
@@ -30,6 +32,12 @@ pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
         let least = others.map(rounds_of).fold(f64::INFINITY, f64::min);
         Some((best < least, format!("{panel}: {best:.0}, the next {least:.0}")))
     });
+    let sent = panels(series).into_iter().filter_map(|panel| {
+        let floats =
+            |label| find(series, panel, label)?.to_one_percent(Axis::Floats).map(|floats| floats.mean);
+        let (usual, silent) = (floats(BEST)?, floats(SILENT)?);
+        Some((silent < 0.9 * usual, format!("{panel}: {silent:.2e}, else {usual:.2e}")))
+    });
     vec![
         judged(
             "Where frames are lost, 1 % is reached with the ledger and only with it",
@@ -41,6 +49,11 @@ pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
             "All four with larger steps need fewer rounds to 1 % than any other row",
             "the panel",
             quickest,
+        ),
+        judged(
+            "Agents that stay silent when still reach 1 % with a tenth fewer floats, at least",
+            "the panel",
+            sent,
         ),
     ]
 }

@@ -7,8 +7,14 @@ use crate::small::MethodOutcome;
 pub(super) fn verdicts(series: &[MethodOutcome]) -> Vec<Verdict> {
     let cases: [(&str, &[MethodKind], bool); 2] = [
         (
-            "The ledger, with and without momentum, and LT-ADMM reach 1 % at every loss",
-            &[MethodKind::LedgerFab, MethodKind::LedgerFabMomentum, MethodKind::LtAdmm],
+            "The ledger, with and without momentum, and LT-ADMM on one and two levels reach 1 % at every loss",
+            &[
+                MethodKind::LedgerFab,
+                MethodKind::LedgerFabMomentum,
+                MethodKind::LtAdmm,
+                MethodKind::LtAdmmFab,
+                MethodKind::LtAdmmFabOneStep,
+            ],
             true,
         ),
         (

@@ -106,14 +106,18 @@ fn lost_frames_ask_who_reaches_one_percent() {
 }
 
 #[test]
-fn factors_ask_for_the_ledger_under_loss_a_lower_floor_and_fewer_rounds() {
-    let with = |lossy: f64, symmetric: f64, best: u32| {
+fn factors_ask_for_the_ledger_under_loss_a_lower_floor_and_fewer_rounds_and_floats() {
+    let with = |lossy: f64, symmetric: f64, best: u32, share: u64| {
         let row = |panel, label: &str, loss, errors: &[(u32, f64)]| {
             let mut one = series(panel, Fab, errors);
             (one.series.label, one.series.work.setting.loss) = (label.into(), loss);
             one
         };
+        let mut silent = row("none", "and silent when still", 0.0, &[(0, 1.0), (best + 9, 0.001)]);
+        let end = silent.runs[0].one_percent.as_mut().unwrap();
+        end.floats = end.floats * share / 100;
         let all = [
+            silent,
             row("none", "published FAB", 0.0, &[(0, 1.0), (500, 0.002)]),
             row("none", "+ symmetric penalty", 0.0, &[(0, 1.0), (400, symmetric)]),
             row("none", "all four, larger steps", 0.0, &[(0, 1.0), (best, 0.001)]),
@@ -122,8 +126,8 @@ fn factors_ask_for_the_ledger_under_loss_a_lower_floor_and_fewer_rounds() {
         ];
         findings("factors", &all)
     };
-    assert_eq!(with(0.999, 1e-4, 100), vec![Seen; 3]);
-    assert_eq!(with(0.001, 1e-3, 600), vec![NotSeen; 3]);
+    assert_eq!(with(0.999, 1e-4, 100, 50), vec![Seen; 4]);
+    assert_eq!(with(0.001, 1e-3, 600, 95), vec![NotSeen; 4]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn a_configuration_has_what_it_was_given() {
         .with_width(Width::Byte)
         .with_give_up_after(patience)
         .with_late_rounds(6)
+        .with_send_threshold(0.25)
         .with_boot(8);
     let expected = Config {
         id: 4,
@@ -37,6 +38,7 @@ fn a_configuration_has_what_it_was_given() {
         width: Width::Byte,
         give_up_after: patience,
         late_rounds: 6,
+        send_threshold: 0.25,
         boot: 8,
     };
     assert_eq!(config, expected);
