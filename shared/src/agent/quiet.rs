@@ -18,8 +18,8 @@ impl<const WORDS: usize> Quiet<WORDS> {
 
     /// Whether `v` is worth a frame: a word has moved by more than `threshold` of one plus itself, or the last frame is long ago.
     pub(super) fn is_broken(&mut self, v: &[f32], threshold: f32) -> bool {
-        let has_moved = |(word, said): (&f32, &f32)| !((word - said).abs() <= threshold * (1.0 + said.abs()));
-        let is_broken = self.rounds >= LONGEST || v.iter().zip(&self.said).any(has_moved);
+        let is_still = |(word, said): (&f32, &f32)| (word - said).abs() <= threshold * (1.0 + said.abs());
+        let is_broken = self.rounds >= LONGEST || !v.iter().zip(&self.said).all(is_still);
         if is_broken {
             self.said[..v.len()].copy_from_slice(v);
             self.rounds = 0;

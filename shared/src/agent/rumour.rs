@@ -80,6 +80,6 @@ impl Rumour {
 
     /// Who belongs to the epoch that the agent asks for, as far as it has heard.
     pub(super) fn members(&self) -> Option<&MemberSet> {
-        Some(&self.members).filter(|members| members.len() > 0)
+        Some(&self.members).filter(|members| !members.is_empty())
     }
 }
