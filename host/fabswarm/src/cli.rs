@@ -42,6 +42,7 @@ mod flags;
 mod host;
 mod interrupt;
 mod live;
+mod manual;
 mod output;
 #[cfg(feature = "large")]
 mod paper;
@@ -143,6 +144,7 @@ const COMMANDS: &[NamedCommand] = &[
     ("verify", verify::command, verify::run),
     ("report", report::command, report::run),
     ("runs", runs::command, runs::run),
+    ("manual", manual::command, manual::run),
 ];
 
 fn command() -> Command {

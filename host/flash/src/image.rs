@@ -3,7 +3,7 @@
 use fabswarm_diagnostic::Diagnostic;
 use object::read::elf::{ElfFile32, ProgramHeader};
 use object::{Endianness, Object, ObjectSegment};
-use std::fmt::Display;
+use std::fmt::{Display, Write};
 use std::path::Path;
 
 /// A part of a board's flash.
@@ -88,6 +88,37 @@ impl FlashImage {
         self.len() == 0
     }
 
+    /// The image as Intel HEX, which most programmers take.
+    #[must_use]
+    pub fn to_hex(&self) -> String {
+        let mut text = String::new();
+        let mut record = |kind: u8, address: u16, data: &[u8]| {
+            let [high, low] = address.to_be_bytes();
+            let head = [data.len() as u8, high, low, kind];
+            let sum = head.iter().chain(data).fold(0_u8, |sum, &byte| sum.wrapping_add(byte));
+            text.push(':');
+            for byte in head.iter().chain(data).chain(&[sum.wrapping_neg()]) {
+                let _ = write!(text, "{byte:02X}");
+            }
+            text.push('\n');
+        };
+        // Records have the lower half of their addresses; the upper half is 0 until a record changes it.
+        let mut upper = 0;
+        for (mut address, mut bytes) in self.parts() {
+            while !bytes.is_empty() {
+                let (now, rest) = bytes.split_at(bytes.len().min(16 - address as usize % 16));
+                if upper != (address >> 16) as u16 {
+                    upper = (address >> 16) as u16;
+                    record(4, 0, &upper.to_be_bytes());
+                }
+                record(0, address as u16, now);
+                (address, bytes) = (address + now.len() as u64, rest);
+            }
+        }
+        record(1, 0, &[]);
+        text
+    }
+
     /// Checks that all of it is in `room`.
     ///
     /// # Errors
@@ -135,6 +166,17 @@ mod tests {
         let image = FlashImage::parse(&elf(0x400, 0x2000_0000, &[1, 2, 3])).unwrap();
         assert_eq!(image.parts().collect::<Vec<_>>(), [(0x400, &[1, 2, 3][..])]);
         assert_eq!(image.len(), 3);
+    }
+
+    /// The record at 0x0100 is the example of the format's specification.
+    #[test]
+    fn hex_records_have_sums_and_upper_addresses() {
+        let example =
+            [0x21, 0x46, 0x01, 0x36, 0x01, 0x21, 0x47, 0x01, 0x36, 0x00, 0x7E, 0xFE, 0x09, 0xD2, 0x19, 0x01];
+        let image = FlashImage::from_parts(vec![(0x100, example.to_vec()), (0x1000_FFFF, vec![1, 2])]);
+        let expected = ":10010000214601360121470136007EFE09D2190140\n:020000041000EA\n:01FFFF000100\n\
+                        :020000041001E9\n:0100000002FD\n:00000001FF\n";
+        assert_eq!(image.to_hex(), expected);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::boards_folder::boards_folder;
 use super::firmware_crate::{FirmwareConfig, FirmwareCrate};
-use fabswarm_board_file::{ChipReading, LoraChannel, Radio, Uf2Drive};
+use crate::provision::uf2::Uf2Image;
+use fabswarm_board_file::{ChipReading, ImageFormat, LoraChannel, Radio, Uf2Drive};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
 use fabswarm_sim::air::radio::{LoraSettings, RadioKind};
@@ -129,6 +130,22 @@ impl BoardFile {
                 "its board.toml has no [uf2]; flash it without --out and --drive",
             )
         })
+    }
+
+    /// An image without a page, as a file for the board's boot loader or programmer, and the suffix of that file. `None` where the
+    /// tools of the board take the ELF file itself.
+    ///
+    /// # Errors
+    /// If the image does not fit the board.
+    pub fn image_file(&self, image: &FlashImage) -> Result<Option<(&'static str, Vec<u8>)>, Diagnostic> {
+        if self.format == ImageFormat::EspIdf || self.chip.is_none() {
+            return Ok(None);
+        }
+        image.check(self.image_room())?;
+        Ok(Some(match &self.uf2 {
+            Some(drive) => ("uf2", Uf2Image::from(image).to_bytes(drive.family)),
+            None => ("hex", image.to_hex().into_bytes()),
+        }))
     }
 
     /// The job of flashing boards of this kind with this image; `None` where the file names no chip.

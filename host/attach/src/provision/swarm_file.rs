@@ -256,8 +256,7 @@ impl SwarmPages<'_> {
     ) -> Result<Vec<u8>, Diagnostic> {
         let drive = board.drive()?;
         image.check(board.image_room())?;
-        let mut uf2 = Uf2Image::default();
-        image.parts().for_each(|(address, bytes)| uf2.put(address as u32, bytes));
+        let mut uf2 = Uf2Image::from(image);
         uf2.put(board.page.origin as u32, &self.page(&board.name, agent, boot_floor)?);
         Ok(uf2.to_bytes(drive.family))
     }

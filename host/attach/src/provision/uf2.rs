@@ -1,6 +1,7 @@
 //! UF2 images: what a board's boot loader takes as a file on its drive (<https://github.com/microsoft/uf2>).
 
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_flash::FlashImage;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -45,6 +46,14 @@ impl Uf2Image {
             file.extend(END_MAGIC.to_le_bytes());
         }
         file
+    }
+}
+
+impl From<&FlashImage> for Uf2Image {
+    fn from(image: &FlashImage) -> Self {
+        let mut uf2 = Self::default();
+        image.parts().for_each(|(address, bytes)| uf2.put(address as u32, bytes));
+        uf2
     }
 }
 

@@ -6,10 +6,11 @@ mod drive;
 
 use super::super::flags;
 use super::ports::swarm_argument;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use fabswarm_attach::{BoardFile, ImageFormat, SwarmFile, SwarmPages};
+use fabswarm_attach::{BoardFile, FlashImage, ImageFormat, SwarmFile, SwarmPages};
 use fabswarm_diagnostic::Diagnostic;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,12 +18,16 @@ use std::process::ExitCode;
 const USUAL_BOARD: &str = "pico";
 
 pub(super) fn build_command() -> Command {
-    Command::new("build").about("Build the firmware of a board, and print where its image is").arg(
-        Arg::new("board")
-            .value_name("BOARD")
-            .default_value(USUAL_BOARD)
-            .help("A folder of boards/; the Pico's image is the one with USB"),
-    )
+    let out = "Write BOARD.elf here, and BOARD.uf2 or BOARD.hex where the board's tools take one";
+    Command::new("build")
+        .about("Build the firmware of a board, and print where its image is")
+        .arg(
+            Arg::new("board")
+                .value_name("BOARD")
+                .default_value(USUAL_BOARD)
+                .help("A folder of boards/; the Pico's image is the one with USB"),
+        )
+        .arg(flags::path("out", "FOLDER", out).long("out"))
 }
 
 pub(super) fn flash_command() -> Command {
@@ -73,7 +78,22 @@ fn board(matches: &ArgMatches) -> Result<BoardFile> {
 }
 
 pub(super) fn build(matches: &ArgMatches) -> Result<ExitCode> {
-    println!("{}", board(matches)?.build()?.display());
+    let board = board(matches)?;
+    let elf = board.build()?;
+    let Some(out) = matches.get_one::<PathBuf>("out") else {
+        println!("{}", elf.display());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let mut files = vec![("elf", fs::read(&elf).with_context(|| format!("cannot read {}", elf.display()))?)];
+    files.extend(board.image_file(&FlashImage::read(&elf)?)?);
+    for (suffix, bytes) in files {
+        let path = out.join(format!("{}.{suffix}", board.name));
+        let written = fs::create_dir_all(out).and_then(|()| fs::write(&path, bytes));
+        written.map_err(
+            |error| fault!("cannot write {}: {error}", path.display(); "choose another folder with --out"),
+        )?;
+        println!("{}", path.display());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
