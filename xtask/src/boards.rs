@@ -133,6 +133,27 @@ pub(crate) fn names() -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// The boards whose images are part of a release: all but the programs of the host, and the one to copy.
+pub(crate) fn released() -> Result<Vec<String>> {
+    let mut released = names()?;
+    released.retain(|board| board != TEMPLATE && board != "native");
+    Ok(released)
+}
+
+/// Fails unless a folder has the ELF file of a board, and a UF2 file where its boot loader takes one.
+pub(crate) fn check_image_files(board: &str, folder: &Path) -> Result<()> {
+    let bytes_of = |suffix: &str| {
+        let path = folder.join(format!("{board}.{suffix}"));
+        fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    object::File::parse(&*bytes_of("elf")?).with_context(|| format!("{board}.elf"))?;
+    let takes_uf2 = read(board)?.is_some_and(|file| file.uf2.is_some());
+    if takes_uf2 && !bytes_of("uf2")?.chunks(512).all(|block| block.starts_with(b"UF2\n")) {
+        bail!("{board}.uf2 is not in the format UF2");
+    }
+    Ok(())
+}
+
 /// The compiler targets of all boards.
 pub(crate) fn targets() -> Result<Vec<String>> {
     let mut targets = Vec::new();

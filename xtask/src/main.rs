@@ -5,6 +5,7 @@
 //! cargo xtask test all        that, and what needs long compiling or running
 //! cargo xtask test STEP…      only the steps named
 //! cargo xtask install NAME    an emulator of boards, where it is missing: qemu or rp2040js
+//! cargo xtask release         the files of a release, in target/release-VERSION
 //! cargo xtask crates          the graph of the crates, as docs/architecture.md shows it
 //! ```
 
@@ -16,14 +17,16 @@ mod formats;
 mod install;
 mod licences;
 mod python;
+mod release;
 mod step;
 mod test;
 mod torch;
+mod versions;
 
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: cargo xtask test [all | STEP…] | cargo xtask install qemu|rp2040js | cargo xtask crates";
+const USAGE: &str = "usage: cargo xtask test [all | STEP…] | cargo xtask install qemu|rp2040js | \
+                     cargo xtask release | cargo xtask crates";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
             Some("rp2040js") => install::rp2040js(),
             _ => Err(anyhow::anyhow!("{USAGE}")),
         },
+        Some("release") => release::make(),
         Some("crates") => crates::print(),
         Some(other) => Err(anyhow::anyhow!("there is no task `{other}`\n{USAGE}")),
         None => Err(anyhow::anyhow!("{USAGE}")),

@@ -38,18 +38,25 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Builds the wheel, installs it as its users do, and runs its tests.
-pub(crate) fn test() -> Result<()> {
+/// Builds the wheel with a profile of Cargo, for systems as maturin's `--compatibility` names them, and returns its path.
+pub(crate) fn build_wheel(profile: &str, compatibility: &str) -> Result<PathBuf> {
     let python = interpreter()?;
     let python = python.to_string_lossy();
-    let program = test::build_command()?;
     let wheels = step::root().join("target/wheels");
     let _ = fs::remove_dir_all(&wheels);
     let build = ["-m", "maturin", "build", "--quiet", "--manifest-path", "host/python/Cargo.toml"];
-    let how = ["--profile", "dev", "--locked", "--compatibility", "linux", "--interpreter", &python];
+    let how = ["--profile", profile, "--locked", "--compatibility", compatibility, "--interpreter", &python];
     let places = ["--out", &*wheels.to_string_lossy()];
     step::run(&python, &[&build[..], &how, &places].concat())?;
-    let wheel = fs::read_dir(&wheels)?.next().context("maturin has left no wheel")??.path();
+    Ok(fs::read_dir(&wheels)?.next().context("maturin has left no wheel")??.path())
+}
+
+/// Builds the wheel, installs it as its users do, and runs its tests.
+pub(crate) fn test() -> Result<()> {
+    let program = test::build_command()?;
+    let wheel = build_wheel("dev", "linux")?;
+    let python = interpreter()?;
+    let python = python.to_string_lossy();
     let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
     step::run(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat())?;
     let tests = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "host/python/tests"];

@@ -144,7 +144,12 @@ fn execute(folder: &str, program: &str, arguments: &[&str], variables: &[(&str, 
 
 /// Runs a command and returns its output.
 pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = command(program, arguments).stderr(Stdio::inherit()).output();
+    output_in(root(), program, arguments)
+}
+
+/// Runs a command in a folder and returns its output.
+pub(crate) fn output_in(folder: &Path, program: &str, arguments: &[&str]) -> Result<String> {
+    let output = command(program, arguments).current_dir(folder).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot start {program}"))?;
     if !output.status.success() {
         bail!("`{program} {}` ended with {}", arguments.join(" "), output.status);

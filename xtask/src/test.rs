@@ -13,7 +13,9 @@ use crate::formats;
 use crate::install;
 use crate::licences;
 use crate::python;
+use crate::release;
 use crate::step::{self, Step};
+use crate::versions;
 
 /// Targets of the boards that tests start: the emulated one, and the Picos.
 const TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"];
@@ -31,6 +33,7 @@ const STEPS: &[Step] = &[
     quick("install", "add the compiler targets and emulators that are missing", install),
     quick("fmt", "check the formatting", || cargo(&["fmt", "--all", "--check"])),
     quick("locks", "check that every lock file has what is depended on", locks),
+    quick("versions", "check that files name the same versions of fabswarm and Rust", versions::check),
     quick("licences", "check that no file is another project's", licences::check),
     quick("crates", "check that docs/architecture.md shows the crates", crates::check),
     quick("links", "check the links of every document", book::check_links),
@@ -47,6 +50,7 @@ const STEPS: &[Step] = &[
     long("browser", "look at the live page in a real browser", browser::test),
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning, and the book", docs),
+    long("release", "pack a release of what was built, and try it from an empty folder", release::test),
     long("package", "package every crate that is not a board", package),
 ];
 
