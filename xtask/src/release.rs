@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{boards, install, python, step, test};
+use crate::{boards, install, python, step};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SUMS: &str = "SHA256SUMS";
@@ -14,20 +14,10 @@ const SUMS: &str = "SHA256SUMS";
 pub(crate) fn make() -> Result<()> {
     step::run("cargo", &["build", "--release", "--package", "fabswarm", "--features", "full", "--locked"])?;
     let wheel = python::build_wheel("release", "pypi")?;
-    pack_and_try(&format!("target/release-{VERSION}"), &step::root().join("target/release/fabswarm"), &wheel)
-}
-
-/// Packs and tries what other steps have built: a command and a wheel without optimisation.
-pub(crate) fn test() -> Result<()> {
-    let program = test::build_command()?;
-    pack_and_try("target/release-test", &program, &python::build_wheel("dev", "linux")?)
-}
-
-fn pack_and_try(folder: &str, program: &Path, wheel: &Path) -> Result<()> {
     install::targets(&boards::targets()?)?;
-    let folder = step::root().join(folder);
+    let folder = step::root().join(format!("target/release-{VERSION}"));
     let name = wheel.file_name().context("the wheel has no name")?.to_string_lossy();
-    pack(&folder, program, wheel, &name)?;
+    pack(&folder, &step::root().join("target/release/fabswarm"), &wheel, &name)?;
     attempt(&folder, &name)?;
     println!("    {}", folder.display());
     Ok(())

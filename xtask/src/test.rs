@@ -13,7 +13,6 @@ use crate::formats;
 use crate::install;
 use crate::licences;
 use crate::python;
-use crate::release;
 use crate::step::{self, Step};
 use crate::versions;
 
@@ -50,7 +49,6 @@ const STEPS: &[Step] = &[
     long("browser", "look at the live page in a real browser", browser::test),
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning, and the book", docs),
-    long("release", "pack a release of what was built, and try it from an empty folder", release::test),
     long("package", "package every crate that is not a board", package),
 ];
 

@@ -365,9 +365,7 @@ impl Scenario {
 
     /// After how many rounds of silence a member is given up; `None`: never.
     pub fn give_up_after(&self) -> Option<NonZeroU32> {
-        let can_die = self.swarm.boards != IN_PROCESS
-            || self.swarm.pace == PaceKind::Slots
-            || !self.faults.crashes.0.is_empty();
+        let can_die = self.swarm.pace == PaceKind::Slots || !self.faults.crashes.0.is_empty();
         let rounds = match self.algorithm.give_up_after {
             0.. => self.algorithm.give_up_after,
             _ if can_die => (32 * self.swarm.agents as i64).max(500),

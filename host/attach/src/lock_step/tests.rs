@@ -369,5 +369,5 @@ fn a_pico_starts_from_its_uf2_alone() {
     // Erased as a whole and flashed again, it has forgotten its boots, and repeats none: nonces are made of them.
     make();
     let identity = boot_on(0xE661).unwrap();
-    assert_eq!((identity.agent, identity.boot), (3, 1 + (1 << 9)));
+    assert_eq!((identity.agent, identity.boot), (3, 1 + (1 << 20)));
 }

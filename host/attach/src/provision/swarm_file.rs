@@ -2,8 +2,6 @@
 
 mod boots;
 
-pub(super) use boots::BOOTS_PER_KEY;
-
 use super::page::{PageMaker, page_bytes, page_room};
 use super::{boot_records::BootRecords, swarm_plan::SwarmPlan, uf2::Uf2Image};
 use crate::Error;

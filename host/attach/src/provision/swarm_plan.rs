@@ -1,7 +1,6 @@
 //! The needs of a scenario: radio time, memory and flash, before anything is built or flashed.
 
 use super::page::{PageMaker, page_bytes};
-use super::swarm_file::BOOTS_PER_KEY;
 use crate::firmware::firmware_crate::FirmwareConfig;
 use crate::firmware::{board_file, board_file::BoardFile};
 use crate::{BoardKind, Error};
@@ -20,8 +19,8 @@ use fabswarm_sim::trial::{self, ExactAgents};
 const STAMP_BYTES: usize = 2;
 /// The tag of an epoch, or its number after up to 1,023 changes of the member set.
 const EPOCH_BYTES: usize = 3;
-/// The boots that a swarm file gives away.
-const BOOT_BYTES: usize = varint_bytes(BOOTS_PER_KEY - 1);
+/// One of the first 127 boots.
+const BOOT_BYTES: usize = 1;
 
 /// The frames of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

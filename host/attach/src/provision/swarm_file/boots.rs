@@ -3,6 +3,7 @@
 
 use super::{FILE_MODE, FIRST_BOOT, SwarmFile};
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::wire::seal::HIGHEST_BOOT;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,12 +11,8 @@ use std::path::Path;
 use toml_edit::{DocumentMut, Item, TableLike, value};
 use zeroize::Zeroizing;
 
-/// Boots that a board may use with one page. A board counts them in its own flash, so only one that is erased after more boots than this
-/// would use some of them again.
-pub(super) const BOOTS_PER_PAGE: u32 = 1 << 9;
-
-/// Slots have room for the boots below this one, which take two bytes of a frame: those of 31 pages.
-pub(crate) const BOOTS_PER_KEY: u32 = 1 << 14;
+/// Boots that a board may use with one page. One that its watchdog restarts every 8 s takes 97 days for them.
+pub(super) const BOOTS_PER_PAGE: u32 = 1 << 20;
 
 /// The table of the file with the first boot of each agent that is not given away.
 pub(super) const TABLE: &str = "boots";
@@ -47,7 +44,7 @@ impl SwarmFile {
             return Err(refuse("it has another key than a moment ago".to_owned()));
         }
         let first = first_free(&file, agent).map_err(refuse)?.max(at_least);
-        let Some(next) = first.checked_add(BOOTS_PER_PAGE).filter(|&next| next <= BOOTS_PER_KEY) else {
+        let Some(next) = first.checked_add(BOOTS_PER_PAGE).filter(|&next| next <= HIGHEST_BOOT) else {
             return Err(Diagnostic::new(
                 format!("the key has no boots left for agent {agent}"),
                 "draw a new key with `fabswarm swarm new`, and flash all boards",
@@ -105,8 +102,8 @@ mod tests {
         assert_eq!(take(0, 1).unwrap(), 1 + BOOTS_PER_PAGE);
         assert_eq!(take(1, 1).unwrap(), 1, "agents have nonces of their own");
         // A board has counted further than the file.
-        assert_eq!(take(0, 9_000).unwrap(), 9_000);
-        assert_eq!(take(0, 1).unwrap(), 9_000 + BOOTS_PER_PAGE);
+        assert_eq!(take(0, 9_000_000).unwrap(), 9_000_000);
+        assert_eq!(take(0, 1).unwrap(), 9_000_000 + BOOTS_PER_PAGE);
         // All else is as it was.
         let read = SwarmFile::read(&path).unwrap();
         assert_eq!((&read.key, read.key_number, &read.chips), (&swarm.key, 3, &swarm.chips));
@@ -114,8 +111,9 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
         let used_up = take(1, u32::MAX - 5).unwrap_err().to_string();
         assert!(used_up.contains("agent 1") && used_up.contains("\nhelp: draw a new key"), "{used_up}");
-        assert!(take(1, BOOTS_PER_KEY - BOOTS_PER_PAGE + 1).is_err(), "a later boot would not fit its slot");
-        assert!(take(1, BOOTS_PER_KEY - BOOTS_PER_PAGE).is_ok());
+        // Others would not hear the very last boots.
+        assert!(take(1, HIGHEST_BOOT - BOOTS_PER_PAGE + 1).is_err());
+        assert!(take(1, HIGHEST_BOOT - BOOTS_PER_PAGE).is_ok());
     }
 
     #[test]
@@ -125,7 +123,7 @@ mod tests {
         let swarm = SwarmFile::draw(None, &[], 3).unwrap();
         swarm.write(&path).unwrap();
         let (key, mut running) = (Key::new(&[7; 32]), Opener::<3>::new());
-        for page in 0..31 {
+        for page in 0..40 {
             let floor = swarm.take_boot(&path, 2, 1).unwrap();
             // Every other attempt to flash the board fails.
             if page % 2 == 0 {
