@@ -1,0 +1,95 @@
+//! Frames and their bytes.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+extern crate std;
+
+fn members() -> impl Strategy<Value = MembersHeader> {
+    any::<(u16, Option<(u32, u16)>, u32, u32)>().prop_map(|(sender, founding, number, round)| {
+        let (boot, founder) = founding.unwrap_or_default();
+        MembersHeader { sender, epoch: Epoch { boot, founder, number }, round, rounds_left: number as u8 }
+    })
+}
+
+fn hello() -> impl Strategy<Value = Hello> {
+    (members(), any::<(u32, u32, u16, u16, bool, Option<(u16, u32, u32)>)>()).prop_map(
+        |(members, (boot, schema, x, y, x_is_local, echo))| Hello {
+            sender: members.sender,
+            boot,
+            member_of: if x_is_local { members.epoch } else { Epoch::NONE },
+            rounds_left: schema as u8,
+            epoch: members.epoch,
+            round: members.round,
+            schema,
+            x,
+            y,
+            x_is_local,
+            echo: echo.map(|(challenger, boot, round)| Challenge { challenger, boot, round }),
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn frames_round_trip(members in members(), hello in hello(), rest in vec(any::<u8>(), 1..300)) {
+        let MembersHeader { sender, epoch, round, .. } = members;
+        let admission = Frame::Admission(Admission {
+            sender,
+            epoch,
+            round,
+            challenge: hello.echo.unwrap_or(Challenge { challenger: 1, boot: 2, round: 3 }),
+            joiner: hello.sender,
+            joiner_boot: hello.boot,
+            hops: 7,
+        });
+        let data = Frame::Data(DataHeader { sender, epoch: epoch.tag(), round }, &rest);
+        let silence = Frame::Silence(SilenceHeader { sender, epoch, round, first: hello.x }, &rest);
+        for frame in [data, Frame::Hello(hello), Frame::Members(members, &rest), admission, silence] {
+            let mut out = [0; 400];
+            let length = frame.encode(&mut out).unwrap();
+            prop_assert_eq!(Frame::decode(&out[..length]), Ok(frame));
+            prop_assert!([sender, hello.sender].contains(&frame.sender()));
+            prop_assert!([round, hello.round].contains(&frame.round()));
+            for room in 0..length {
+                prop_assert_eq!(frame.encode(&mut out[..room]), Err(Error::BufferTooSmall));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_numbers_take_the_longest_header() {
+    let (sender, round) = (u16::MAX, u32::MAX);
+    let largest = DataHeader { sender, epoch: EpochTag(u32::MAX), round };
+    assert_eq!(largest.encode_header(&mut [0; 32]), Ok(DATA_HEADER_MAX));
+    let epoch = Epoch { boot: u32::MAX, founder: u16::MAX, number: u32::MAX };
+    let largest = MembersHeader { sender, epoch, round, rounds_left: u8::MAX };
+    assert_eq!(Frame::Members(largest, &[1]).encode(&mut [0; 32]), Ok(MEMBERS_HEADER_MAX + 1));
+}
+
+#[test]
+fn a_cut_or_prolonged_hello_and_unknown_kinds_are_refused() {
+    let hello = Hello {
+        sender: 1,
+        boot: 2,
+        member_of: Epoch::FIRST,
+        rounds_left: 9,
+        epoch: Epoch { boot: 9, founder: 1, number: 3 },
+        round: 4,
+        schema: SCHEMA,
+        x: 5,
+        y: 20,
+        x_is_local: false,
+        echo: None,
+    };
+    let mut out = [0; 64];
+    let length = Frame::Hello(hello).encode(&mut out).unwrap();
+    for end in (0..length).chain([length + 1]) {
+        assert_eq!(Frame::decode(&out[..end]), Err(Error::Malformed), "{end}");
+    }
+    assert_eq!(Frame::decode(&[3, 0, 0, 0, 0]), Err(Error::Malformed));
+    assert_eq!(Frame::decode(&[0, 1, 2, 3]), Err(Error::Malformed), "data without a payload");
+}
