@@ -50,15 +50,23 @@ impl Stamp {
         let hops = u32::from(self.hops.min(HOPS_MAX));
         let place = u32::from(self.root) << 3 | hops;
         let data = data_header(frame).filter(|header| header.round == self.superframe);
-        let flags = if self.is_timed { IS_TIMED } else { 0 } | if data.is_some() { 0 } else { HAS_NUMBER };
+        let short = match data {
+            // A sender's number can be written with leading zeros, which `split` would not put back.
+            Some(header) if is_sealed => {
+                let mut start = [0; DATA_START];
+                let length = data_start(header.sender, &mut start)?;
+                frame.strip_prefix(&start[..length])
+            }
+            Some(_) => Some(frame),
+            None => None,
+        };
+        let flags = if self.is_timed { IS_TIMED } else { 0 } | if short.is_some() { 0 } else { HAS_NUMBER };
         let age = self.age.min(AGE_MAX) | flags;
         let mut end = write(&(place, age), out)?;
-        let mut rest = frame;
-        match data {
-            Some(header) if is_sealed => rest = &frame[data_start(header.sender, &mut [0; DATA_START])?..],
-            Some(_) => {}
-            None => end += write(&self.superframe, &mut out[end..])?,
+        if short.is_none() {
+            end += write(&self.superframe, &mut out[end..])?;
         }
+        let rest = short.unwrap_or(frame);
         out.get_mut(end..end + rest.len()).ok_or(Error::BufferTooSmall)?.copy_from_slice(rest);
         Ok(end + rest.len())
     }

@@ -279,6 +279,19 @@ fn a_stamp_adds_nothing_to_a_sealed_data_frame() {
 }
 
 #[test]
+fn frame_with_zeros_before_its_sender_keeps_its_superframe() {
+    let mut frame = [0; 64];
+    let header = DataHeader { sender: 9, epoch: Epoch::FIRST.tag(), round: 20 };
+    let length = Frame::Data(header, b"payload").encode(&mut frame).unwrap();
+    // Sender 9 as a varint of two bytes.
+    let long = [&[0, 0x89, 0], &frame[2..length]].concat();
+    let stamp = Stamp { root: 1, hops: 2, age: 3, is_timed: true, superframe: 20 };
+    let mut out = [0; 96];
+    let end = STAMP_ROOM + stamp.join(&long, true, &mut out[STAMP_ROOM..]).unwrap();
+    assert_eq!(Stamp::split(&mut out[..end], Some(9)), Ok((stamp, &long[..])));
+}
+
+#[test]
 fn guard_time_covers_the_drift() {
     let needs = SlotNeeds { agents: 20, ..SlotNeeds::default() };
     let superframe = Superframe::plan(&needs).unwrap();
