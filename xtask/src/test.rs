@@ -33,7 +33,7 @@ const STEPS: &[Step] = &[
     quick("fmt", "check the formatting", || cargo(&["fmt", "--all", "--check"])),
     quick("locks", "check that every lock file has what is depended on", locks),
     quick("versions", "check that files name the same versions of fabswarm and Rust", versions::check),
-    quick("licences", "check that no file is another project's", licences::check),
+    quick("licences", "check whose every file is, and the licences of dependencies", licences::check),
     quick("crates", "check that docs/architecture.md shows the crates", crates::check),
     quick("links", "check the links of every document", book::check_links),
     quick("features", "check that tasks have the same bits on every host", features),
