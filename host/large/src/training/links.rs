@@ -17,6 +17,7 @@ use fabswarm_sim::air::{Air, FrameVerdict, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, Scenario};
 use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
 use fabswarm_sim::swarm::{SwarmView, ViewRequest};
+use fabswarm_sim::trial::self_weight;
 
 #[derive(Debug)]
 pub(crate) enum TrainingNetwork {
@@ -67,11 +68,10 @@ impl TrainingNetwork {
                 "change swarm.agents, or set algorithm.kind to \"fab\"",
             ));
         }
-        let ledger = Ledger {
-            keep: scenario.algorithm.usual_self_weight(),
-            late_rounds: scenario.late_rounds(),
-            audiences: source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX)),
-        };
+        let audiences = source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX));
+        let sizes: Vec<u32> = audiences.iter().map(|audience| audience.len() as u32).collect();
+        let keep = self_weight(scenario, &source, &sizes);
+        let ledger = Ledger { keep, late_rounds: scenario.late_rounds(), audiences };
         let headers = HeaderAir::new(scenario, ledger.late_rounds)?;
         Ok((TrainingNetwork::Air(Box::new(headers)), Some(ledger)))
     }
@@ -328,6 +328,18 @@ mod tests {
         assert_eq!(rounds[2].ages[..4], [0; 4], "a silent agent hears nothing");
         assert!(rounds[6].forgetting == [2] && rounds[5].forgetting.is_empty());
         assert_eq!(rounds[9].ages.iter().filter(|&&age| age == 1).count(), 12);
+    }
+
+    #[test]
+    fn known_links_set_the_self_weight() {
+        let kept = |iid_loss| {
+            let change = |scenario: &mut Scenario| {
+                (scenario.network.topology, scenario.algorithm.self_weight) = (TopologyKind::Complete, -1.0);
+                scenario.faults.iid_loss = iid_loss;
+            };
+            TrainingNetwork::new(&scenario(change)).unwrap().1.unwrap().keep
+        };
+        assert_eq!((kept(0.0), kept(0.5)), (0.5, 0.875));
     }
 
     #[test]

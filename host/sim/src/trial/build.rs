@@ -252,9 +252,7 @@ fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, 
     let Some(audiences) = audiences(scenario, source) else { return Ok(setup) };
     let sizes: Vec<u32> = audiences.iter().map(MemberSet::len).collect();
     let config = match turns::turns(scenario, source, &sizes) {
-        Turns::TOGETHER if scenario.algorithm.self_weight < 0.0 => {
-            setup.config.with_self_weight(turns::self_weight(scenario, source, &sizes) as f32)
-        }
+        Turns::TOGETHER => setup.config.with_self_weight(turns::self_weight(scenario, source, &sizes) as f32),
         turns => in_turn(setup.config, turns),
     };
     Ok(AgentSetup { config, audiences: Some(audiences), ..setup })
