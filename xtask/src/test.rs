@@ -114,6 +114,8 @@ fn long_tests() -> Result<()> {
     if !has_nextest() {
         bail!("tests that take long are chosen with nextest: `cargo install cargo-nextest --locked`");
     }
+    // They build images of boards that no other test starts.
+    install::targets(&boards::targets()?)?;
     let run = ["nextest", "run", "--workspace", EVERY_COMMAND, "--locked", "--no-fail-fast"];
     let chosen = format!("({LONG_TESTS}) - test(write_corpus)");
     step::run_with(
