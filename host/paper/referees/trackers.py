@@ -121,12 +121,12 @@ class Trial:
         assert np.linalg.norm(gradient) < 1e-10, "the two costs differ"
         return u
 
-    def train(self, algorithm, loss, rounds, step):
+    def train(self, algorithm, loss, rounds, step, **more):
         """The mean model of fabswarm."""
         with tempfile.TemporaryDirectory() as out:
             flags = dict(data="data.npz", model="softmax", method="single-level-noisy", algorithm=algorithm, agents=AGENTS, topology="recorded",
                          graphs="graph.csv", batch=len(self.problem.x) // AGENTS + 1, epochs=rounds, eta_y=step / 2, momentum=0.0, regularisation=self.problem.regularisation,
-                         iid_loss=loss, seed=self.seed, evaluate_every=0, checkpoint_every=0, device="cpu", out=out)
+                         iid_loss=loss, seed=self.seed, evaluate_every=0, checkpoint_every=0, device="cpu", out=out, **more)
             flags = [word for name, value in flags.items() for word in ("--" + name.replace("_", "-"), str(value))]
             # A run that diverges ends with another status, and leaves no model.
             subprocess.run([self.command, "train", "--quiet", *flags], cwd=self.folder, stderr=subprocess.DEVNULL, check=False)
@@ -160,9 +160,15 @@ def theirs(make):
     return run
 
 
-def ours(algorithm):
+def ours(algorithm, **flags):
     """The same of fabswarm: a run each, since the model is written in the end."""
-    return lambda trial, loss, at, step: [trial.error(trial.train(algorithm, loss, rounds, step)) for rounds in at]
+    return lambda trial, loss, at, step: [trial.error(trial.train(algorithm, loss, rounds, step, **flags)) for rounds in at]
+
+
+def lt_admm(gradients):
+    """LT-ADMM with so many local steps per round."""
+    make = lambda x0, step, coupling: LT_ADMM(step_size=step, aux_step_size=coupling, num_local_steps=gradients, x0=x0)
+    return theirs(make)
 
 
 PROBLEMS = {"regions": Regions, "classification": Classification}
@@ -170,9 +176,14 @@ PROBLEMS = {"regions": Regions, "classification": Classification}
 METHODS = {
     "decent-bench ATC-Tracking": (theirs(lambda x0, step: ATC_Tracking(step_size=step, x0=x0)), []),
     "decent-bench EXTRA": (theirs(lambda x0, step: EXTRA(step_size=step, x0=x0)), []),
-    "decent-bench LT-ADMM": (theirs(lambda x0, step, coupling: LT_ADMM(step_size=step, aux_step_size=coupling, x0=x0)), [COUPLINGS]),
-    "fabswarm push-pull": (ours("fab"), []),
-    "fabswarm ledger": (ours("ledger"), []),
+    # Five local steps per round, and one: as many gradients as the others.
+    "decent-bench LT-ADMM, 5 gradients": (lt_admm(5), [COUPLINGS]),
+    "decent-bench LT-ADMM, 1 gradient": (lt_admm(1), [COUPLINGS]),
+    "fabswarm push-pull": (ours("fab", order="combine-first"), []),
+    "fabswarm push-pull, adapt first": (ours("fab", order="adapt-first"), []),
+    "fabswarm ledger, κ = .98": (ours("ledger", order="combine-first", self_weight=0.98), []),
+    "fabswarm ledger, κ from the links": (ours("ledger", order="combine-first", self_weight=-1), []),
+    "fabswarm ledger, adapt first, κ from the links": (ours("ledger", order="adapt-first", self_weight=-1), []),
 }
 
 
