@@ -105,10 +105,18 @@ fn some(index: usize) -> f32 {
     ((index * 37 + 11) % 101) as f32 / 101.0 - 0.45
 }
 
-/// One function, though a long one: what is counted depends on how the code around it is compiled, and counts are compared over
-/// versions.
+/// The end of the chip's RAM. Agents lie on the stack here, which is longer than the stack of the firmware.
+const STACK_TOP: usize = 0x2004_0000;
+
 #[cortex_m_rt::entry]
 fn main() -> ! {
+    // SAFETY: the memory below it is far from all statics, and nothing on the present stack is used again.
+    unsafe { cortex_m::asm::bootstrap(STACK_TOP as *const u32, count_all as *const u32) }
+}
+
+/// One function, though a long one: what is counted depends on how the code around it is compiled, and counts are compared over
+/// versions.
+extern "C" fn count_all() -> ! {
     FPGA_IO.write(PRESCALE, 0);
     let nothing = count(&mut || {});
     let measure = |work: &mut dyn FnMut()| count(work) - nothing;
