@@ -49,7 +49,7 @@ pub use mixing::ledger::Ledger;
 pub use mixing::push_sum::{PushSumRule, PushSumWeights};
 pub use parcel::ParcelPart;
 pub(crate) use parcel::ParcelRoute;
-pub use remote::{KeptState, RemoteHosts};
+pub use remote::RemoteHosts;
 pub use round_batch::RoundBatch;
 pub use state_part::{StatePart, VectorPart};
 pub use vectors::Imbalance;
@@ -320,29 +320,6 @@ impl<D: Device> Fab<D> {
         self.state.follow(&self.device, 0)?;
         self.state.sets[0].open();
         self.device.wait()
-    }
-
-    /// From now on links to other hosts have books at both ends, so that a host may be lost while the others go on. Must be
-    /// asked for before the first round.
-    ///
-    /// # Panics
-    /// When there is no ledger.
-    pub fn keep_books(&mut self) -> Result<()> {
-        let (Some(mixing), Some(ledger)) = (self.state.mixing.ledger_mut(), &self.state.config.ledger) else {
-            panic!("books are kept of a ledger")
-        };
-        mixing.open_books(&self.device, ledger, self.own)
-    }
-
-    /// Goes on after `round`, as if the agents had been down since the last one.
-    pub fn skip_to(&mut self, round: u32) -> Result<()> {
-        self.set_rounds(self.rounds());
-        let from = self.parity();
-        self.set_rounds(round);
-        let to = self.parity();
-        let FabState { sets, mixing, .. } = &mut self.state;
-        sets.iter_mut().try_for_each(|set| set.stand_still(&self.device, from, to))?;
-        mixing.ledger_mut().map_or(Ok(()), |ledger| ledger.stand_still(&self.device, sets))
     }
 
     /// Which of the two gradients is that of the present round. Without trackers it is always the first: the other one stays

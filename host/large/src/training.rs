@@ -25,7 +25,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 pub use setup::TrainingSetup;
-pub use trainer::{Trainer, TrainingPlan, TrainingRound, check_outlives_loss};
+pub use trainer::{Trainer, TrainingPlan, TrainingRound};
 pub use weight_histogram::WeightHistogram;
 
 use crate::data::cleaning_score::CleaningScore;

@@ -1,18 +1,16 @@
 //! The hosts of a run, as seen by the process that started it.
 
 mod heartbeat;
-mod losses;
 mod run;
 mod swarm;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::device::Block;
 
-pub use self::losses::{LossEvent, LossPolicy};
 pub use self::run::{ClusterRun, HostPart, table};
 pub use self::swarm::ClusterSwarm;
 use crate::Error;
@@ -80,7 +78,7 @@ impl Cluster {
     }
 
     /// Starts a run of `agents` agents on all hosts, which is ended when what is returned is dropped. `interrupted` is set when the
-    /// user of a host wants it to end; `policy` says what to do when a host is lost.
+    /// user of a host wants it to end; a host that is silent for longer than `patience` is lost, and the run fails.
     ///
     /// # Errors
     /// When the hosts cannot agree on it.
@@ -90,7 +88,7 @@ impl Cluster {
         scenario: &str,
         agents: usize,
         interrupted: &Arc<AtomicBool>,
-        policy: LossPolicy,
+        patience: Duration,
     ) -> Result<ClusterRun, Error> {
         let blocks = assign_blocks(&self.hosts, agents)?;
         for peer in &self.peers {
@@ -117,15 +115,13 @@ impl Cluster {
             scenario: scenario.to_owned(),
             hosts: places.clone(),
             host,
-            outlives_loss: policy.outlives,
-            patience_ms: u64::try_from(policy.patience.as_millis()).unwrap_or(u64::MAX),
+            patience_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
             shares_memory: self.shares_memory,
         };
         let first = plan(0);
         let plans = (0..places.len()).map(|host| RunPlan { host, ..first.clone() }).collect();
-        let peers =
-            self.peers.into_iter().map(|peer| HostPeer { patience: policy.patience, ..peer }).collect();
-        ClusterRun::begin(plans, peers, policy, interrupted)
+        let peers = self.peers.into_iter().map(|peer| HostPeer { patience, ..peer }).collect();
+        ClusterRun::begin(plans, peers, interrupted)
     }
 }
 

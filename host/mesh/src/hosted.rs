@@ -49,10 +49,6 @@ struct HostedState {
     slab: Option<Option<SlabHandle>>,
     /// Hosts that it shares memory with.
     sharing: BTreeSet<usize>,
-    /// Hosts that this one does not wait for.
-    excluded: BTreeSet<usize>,
-    /// Hosts that do not respond. This host waits for them until the starter of the run declares them lost.
-    suspected: BTreeSet<usize>,
     heard_of_starter: Option<Instant>,
     is_leaving: bool,
     end: Option<RunEnd>,
@@ -77,18 +73,6 @@ impl HostedState {
         let is_new = seq > self.command_seq;
         self.command_seq = self.command_seq.max(seq);
         is_new
-    }
-
-    fn exclude(&mut self, host: usize) {
-        self.excluded.insert(host);
-        self.suspected.remove(&host);
-        self.parcels.retain(|&(_, _, to), _| to != host);
-    }
-
-    fn is_recalled(&self) -> bool {
-        let is_recall =
-            |task: &HostTask| matches!(task.request, Request::Rejoin { seq, .. } if seq > self.command_seq);
-        self.tasks.iter().any(is_recall)
     }
 
     /// The response to a request that had to wait, once there is one.
@@ -172,16 +156,7 @@ impl HostedRun {
             _ if state.end.is_some() => state.end.as_ref().map(RunEnd::refusal),
             Request::Begin(plan) if **plan == self.plan => Some(Response::Done),
             Request::Begin(_) => Some(Response::Refused("it has begun this run in another way".to_owned())),
-            Request::Alive => Some(Response::Alive {
-                seq: state.command_seq,
-                suspected: state.suspected.iter().copied().collect(),
-            }),
-            Request::ExcludeHost { seq, host } => {
-                if state.accept(*seq) {
-                    state.exclude(*host);
-                }
-                Some(Response::Done)
-            }
+            Request::Alive => Some(Response::Done),
             Request::Permit { seq, until } => {
                 if state.accept(*seq) {
                     state.until = *until;
@@ -292,28 +267,17 @@ impl HostedRun {
     /// Keeps a parcel for another host; waits while one is too far behind.
     ///
     /// # Errors
-    /// When the run is over, or the round is to be broken off.
+    /// When the run is over.
     pub fn offer(&self, round: u32, part: ParcelPart, to: usize, parcel: OfferedParcel) -> Result<(), Error> {
-        let (mut state, begun) = (self.state(), Instant::now());
+        let mut state = self.state();
         loop {
-            if state.end().is_some() || state.is_recalled() {
+            if state.end().is_some() {
                 return Err(Error::Over);
             }
-            if state.excluded.contains(&to) {
-                return Ok(());
-            }
-            let kept: BTreeSet<(u32, usize)> = state
-                .parcels
-                .keys()
-                .map(|&(kept, _, to)| (kept, to))
-                .filter(|&(kept, _)| kept < round)
-                .collect();
-            let rounds: BTreeSet<u32> = kept.iter().map(|&(kept, _)| kept).collect();
-            if rounds.len() < KEPT_ROUNDS {
+            let kept: BTreeSet<u32> =
+                state.parcels.keys().map(|&(kept, ..)| kept).filter(|&kept| kept < round).collect();
+            if kept.len() < KEPT_ROUNDS {
                 break;
-            }
-            if begun.elapsed() >= self.patience() {
-                state.suspected.extend(kept.first().map(|&(_, host)| host));
             }
             let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -328,56 +292,6 @@ impl HostedRun {
     /// Silence after which another host counts as lost.
     pub fn patience(&self) -> Duration {
         Duration::from_millis(self.plan.patience_ms)
-    }
-
-    /// Waits no longer for another host.
-    pub fn exclude(&self, host: usize) {
-        self.state().exclude(host);
-        self.changed.notify_all();
-    }
-
-    /// Notes whether another host responds.
-    pub fn hear(&self, host: usize, is_heard: bool) {
-        let suspected = &mut self.state().suspected;
-        if is_heard {
-            suspected.remove(&host)
-        } else {
-            suspected.insert(host)
-        };
-    }
-
-    /// Whether this host goes on without another one.
-    pub fn is_excluded(&self, host: usize) -> bool {
-        self.state().excluded.contains(&host)
-    }
-
-    /// Whether the round that has begun is to be broken off, since the others are in another one.
-    pub fn is_recalled(&self) -> bool {
-        self.state().is_recalled()
-    }
-
-    /// Waits for another host again. Returns whether the command is new.
-    pub fn admit(&self, seq: u64, host: usize) -> bool {
-        let mut state = self.state();
-        let is_new = state.accept(seq);
-        if is_new {
-            state.excluded.remove(&host);
-            state.suspected.remove(&host);
-        }
-        is_new
-    }
-
-    /// Stops after `round`, without the excluded hosts, until it may go on. Returns whether the command is new.
-    pub fn rejoin(&self, seq: u64, round: u32, excluded: &[usize]) -> bool {
-        let mut state = self.state();
-        let is_new = state.accept(seq);
-        if is_new {
-            state.until = round;
-            state.excluded = excluded.iter().copied().collect();
-            state.suspected.clear();
-            state.parcels.clear();
-        }
-        is_new
     }
 
     /// Counts a parcel that has come.

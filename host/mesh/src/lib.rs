@@ -26,7 +26,7 @@
 //! - Chunks: Zenoh fragments messages too, but hands over whole ones. A chunk that was lost is asked for again by itself.
 //! - Questions that are asked again: Zenoh's "reliable" is a marker, and a query whose link breaks ends without an answer.
 //! - [`message::Response::NotYet`] and heartbeats: Zenoh's liveliness is that of a link and has a lease of 10 s, whatever
-//!   `--host-patience` says. A process that hangs keeps its link. A heartbeat also says whom a host does not hear.
+//!   `--host-patience` says. A process that hangs keeps its link.
 //! - Checksums: on loopback nothing else looks at the bytes.
 
 pub mod boards;

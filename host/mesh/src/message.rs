@@ -12,7 +12,7 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::{ParcelPart, StatePart};
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 9;
+pub const PROTOCOL: u32 = 10;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
@@ -52,12 +52,6 @@ pub enum Request {
     Slab,
     /// To share memory with the host of that number from now on, which has opened that slab.
     Share { host: usize },
-    /// To go on without the host of that number.
-    ExcludeHost { seq: u64, host: usize },
-    /// To hear the host of that number again.
-    Admit { seq: u64, host: usize },
-    /// To go on after `round` from the state it has, without the excluded hosts: it was lost, and the others did not wait.
-    Rejoin { seq: u64, round: u32, excluded: Vec<usize> },
     /// To let its boards follow; what their shadows did is behind it. Batches are numbered from 1 on, and none is followed twice.
     Boards { number: u64 },
     /// Bytes of its boards' logs, from `offset` on.
@@ -79,8 +73,6 @@ pub struct RunPlan {
     pub hosts: Vec<HostBlock>,
     /// The number of the host that is asked.
     pub host: usize,
-    /// Whether the others go on when a host is lost.
-    pub outlives_loss: bool,
     /// Silence after which a host counts as lost.
     pub patience_ms: u64,
     /// Whether hosts of one machine share memory.
@@ -119,11 +111,6 @@ pub struct HostBlock {
 pub enum Response {
     Done,
     Status(Box<HostStatus>),
-    /// It is alive, has followed the command `seq`, and gets no response of the hosts `suspected`.
-    Alive {
-        seq: u64,
-        suspected: Vec<usize>,
-    },
     /// It will know later.
     NotYet,
     /// It has done this round; `is_leaving` where its user has asked it to end.

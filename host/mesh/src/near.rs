@@ -73,13 +73,12 @@ impl<D: SharedMemory> NearMemory<D> {
     }
 }
 
-/// The other hosts at the address of this one. With a host that may be lost while the others go on there are none: it could wake up
-/// and read what was written over meanwhile.
+/// The other hosts at the address of this one.
 fn near(plan: &RunPlan) -> Vec<usize> {
     let address = |host: usize| -> Option<IpAddr> {
         plan.hosts[host].address.parse().ok().map(|address: SocketAddr| address.ip())
     };
-    let here = address(plan.host).filter(|_| plan.shares_memory && !plan.outlives_loss);
+    let here = address(plan.host).filter(|_| plan.shares_memory);
     let is_near = |&host: &usize| host != plan.host && here.is_some() && address(host) == here;
     (0..plan.hosts.len()).filter(is_near).collect()
 }

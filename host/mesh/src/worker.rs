@@ -18,7 +18,7 @@ use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 use crate::Error;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostTask, HostWork, HostedRun, OfferedParcel, RunEnd};
-use crate::line::{FetchedParcel, HostPeer, PAUSE};
+use crate::line::{FetchedParcel, HostPeer};
 use crate::message::{BODY_MAX, Request, Response, RunPlan, pack_with};
 use crate::near::NearMemory;
 
@@ -46,29 +46,6 @@ pub fn work(
     ended.inspect_err(|error| run.fail(error.to_string()))
 }
 
-/// The other hosts by number; `None` for this host and for excluded ones.
-struct PeerTable<'d> {
-    dial: &'d Dial<'d>,
-    by_host: Vec<Option<HostPeer>>,
-}
-
-impl PeerTable<'_> {
-    fn connect(&mut self, run: &HostedRun, host: usize) -> Result<(), Error> {
-        if host == run.plan.host {
-            return Ok(());
-        }
-        match (self.dial)(&run.plan, host) {
-            Ok(peer) => self.by_host[host] = Some(HostPeer { patience: run.patience(), ..peer }),
-            Err(_) if run.plan.outlives_loss => {
-                run.exclude(host);
-                run.hear(host, false);
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-}
-
 fn take_part<D: SharedMemory>(
     run: &HostedRun,
     digest: &str,
@@ -77,8 +54,12 @@ fn take_part<D: SharedMemory>(
     dial: &Dial<'_>,
 ) -> Result<RunEnd, Error> {
     let plan = &run.plan;
-    let mut peers = PeerTable { dial, by_host: plan.hosts.iter().map(|_| None).collect() };
-    (0..plan.hosts.len()).try_for_each(|host| peers.connect(run, host))?;
+    // The other hosts by number; nothing for this one.
+    let peer = |host: usize| -> Result<Option<HostPeer>, Diagnostic> {
+        let other = (host != plan.host).then(|| dial(plan, host)).transpose()?;
+        Ok(other.map(|peer| HostPeer { patience: run.patience(), ..peer }))
+    };
+    let peers = (0..plan.hosts.len()).map(peer).collect::<Result<Vec<_>, _>>()?;
     let refused = |what: &dyn Display| Error::refused(&plan.hosts[plan.host].name, what);
     let file = (Path::new("scenario.toml"), plan.scenario.as_str());
     let resolved =
@@ -95,16 +76,16 @@ fn take_part<D: SharedMemory>(
     }
     let blocks: Vec<Block> = plan.hosts.iter().map(|host| host.block).collect();
     let training = TrainingPlan::of_block(device, &prepared, &resolved, blocks[plan.host])?;
-    let mut trainer = training.start_block(plan.host, blocks, plan.outlives_loss)?;
-    let mut near = NearMemory::share(run, trainer.swarm().device(), &peers.by_host);
+    let mut trainer = training.start_block(plan.host, blocks)?;
+    let mut near = NearMemory::share(run, trainer.swarm().device(), &peers);
     run.reach(trainer.round());
     let mut imbalances = None;
     loop {
         match run.next() {
             HostWork::Over(end) => return Ok(end),
-            HostWork::Task(task) => answer(run, &mut trainer, &mut peers, task, &mut imbalances)?,
-            HostWork::Round => match round(run, &mut trainer, &mut near, &peers.by_host) {
-                // A host ends only when it is told to. One that is recalled finds the task in its queue.
+            HostWork::Task(task) => answer(run, &mut trainer, task, &mut imbalances)?,
+            HostWork::Round => match round(run, &mut trainer, &mut near, &peers) {
+                // A host ends only when it is told to.
                 Err(Error::Over) => {}
                 done => done?,
             },
@@ -163,61 +144,39 @@ fn round<D: SharedMemory>(
     Ok(())
 }
 
-/// Fetches a parcel; `None` if its host is excluded.
 fn fetch(
     run: &HostedRun,
     peers: &[Option<HostPeer>],
     round: u32,
     ExpectedParcel { from, part, bytes }: ExpectedParcel,
-) -> Result<Option<FetchedParcel>, Error> {
-    let Some(peer) = peers[from].as_ref().filter(|_| !run.is_excluded(from)) else { return Ok(None) };
-    let is_over = || run.is_over() || run.is_recalled() || run.is_excluded(from);
-    loop {
-        match peer.fetch(&run.plan.run, round, part, run.plan.host, bytes, &is_over) {
-            Ok(parcel) => {
-                run.hear(from, true);
-                return Ok(Some(parcel));
-            }
-            Err(Error::Over) if run.is_over() || run.is_recalled() => return Err(Error::Over),
-            Err(_) if run.is_excluded(from) => return Ok(None),
-            // The starter of the run decides who is lost, so that all hosts agree.
-            Err(_) if run.plan.outlives_loss => {
-                run.hear(from, false);
-                std::thread::sleep(PAUSE);
-            }
-            Err(error) => return Err(error),
-        }
-    }
+) -> Result<FetchedParcel, Error> {
+    let peer = peers[from].as_ref().expect("no host has parcels for itself");
+    peer.fetch(&run.plan.run, round, part, run.plan.host, bytes, &|| run.is_over())
 }
 
-/// Takes a parcel, or skips an excluded host.
 fn take<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
     near: &mut NearMemory<D>,
     peers: &[Option<HostPeer>],
     expected: ExpectedParcel,
-    parcel: Option<FetchedParcel>,
+    parcel: FetchedParcel,
 ) -> Result<(), Error> {
     let ExpectedParcel { from, part, bytes } = expected;
     match parcel {
-        Some(FetchedParcel::Shared(slabs)) => {
+        FetchedParcel::Shared(slabs) => {
             run.received_shared(bytes);
-            near.take(trainer, expected, &slabs)
+            near.take(trainer, expected, &slabs)?;
         }
-        Some(FetchedParcel::Chunks { parcel, repeated }) => {
+        FetchedParcel::Chunks { parcel, repeated } => {
             run.received(parcel.len(), repeated);
             trainer.take(from, part, &parcel)?;
             if let Some(peer) = &peers[from] {
                 peer.give_back(parcel);
             }
-            Ok(())
-        }
-        None => {
-            trainer.miss(from);
-            Ok(())
         }
     }
+    Ok(())
 }
 
 /// Imbalances, flattened for messages.
@@ -239,7 +198,6 @@ impl ImbalanceNumbers {
 fn answer<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
-    peers: &mut PeerTable<'_>,
     task: HostTask,
     imbalances: &mut Option<ImbalanceNumbers>,
 ) -> Result<(), Error> {
@@ -249,19 +207,6 @@ fn answer<D: SharedMemory>(
         Request::SetRounds { round } if round <= trainer.rounds() => {
             trainer.swarm_mut().set_rounds(round);
             run.reach(round);
-            (Response::Done, Vec::new())
-        }
-        Request::Admit { seq, host } if host < peers.by_host.len() => {
-            if run.admit(seq, host) {
-                peers.connect(run, host)?;
-            }
-            (Response::Done, Vec::new())
-        }
-        Request::Rejoin { seq, round, ref excluded } if round <= trainer.rounds() => {
-            if run.rejoin(seq, round, excluded) {
-                trainer.skip_to(round)?;
-                run.reach(round);
-            }
             (Response::Done, Vec::new())
         }
         Request::Read { round, part, offset, words }

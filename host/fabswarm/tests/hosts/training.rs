@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -238,43 +238,6 @@ fn ctrl_c_anywhere_ends_the_run_in_order_everywhere() {
     assert!(text(&output.stdout).contains("continuing from round "), "{}", text(&output.stdout));
 }
 
-#[test]
-fn a_host_that_stalls_or_is_killed_and_comes_back_costs_no_bit() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut hosts = [Host::start(folder.path(), "127.0.0.1:0"), Host::start(folder.path(), "127.0.0.1:0")];
-    hosts_file(folder.path(), &[&hosts[0], &hosts[1]]);
-    let long = ["--epochs", "30", "--checkpoint-every", "5", "--algorithm", "ledger", "--iid-loss", "0.2"];
-    let long = |more: &[&str]| {
-        let mut command = fabswarm(folder.path());
-        command.arg("train").args(&SMALL[..8]).args(long).args(more);
-        command
-    };
-    succeed(long(&["--out", "one", "--device", "cpu"]));
-    let mut command = long(&["--hosts", "hosts.toml", "--on-host-loss", "wait", "--out", "many"]);
-    let starter = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let rows = || {
-        fs::read_to_string(folder.path().join("many/metrics.csv.part")).map_or(0, |text| text.lines().count())
-    };
-    wait_for("a row", || rows() > 3);
-    hosts[0].signal(Signal::STOP);
-    std::thread::sleep(Duration::from_secs(1));
-    hosts[0].signal(Signal::CONT);
-    let before = rows();
-    wait_for("a row", || rows() > before + 8);
-    hosts[1].signal(Signal::KILL);
-    hosts[1].child.wait().unwrap();
-    let address = hosts[1].address.clone();
-    hosts[1] = Host::start(folder.path(), &address);
-    let output = starter.wait_with_output().unwrap();
-    let message = text(&output.stderr);
-    assert!(output.status.success(), "{message}");
-    assert!(message.contains("waiting for all hosts"), "{message}");
-    for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
-        let of = |run: &str| read(&folder.path().join(run), file);
-        assert!(of("many") == of("one"), "another {file}");
-    }
-}
-
 /// Carries everything between two ends until it is cut, and again when it is not.
 struct TcpRelay {
     address: String,
@@ -314,91 +277,50 @@ fn carry(mut from: TcpStream, mut into: TcpStream, is_cut: &AtomicBool) {
     let _ = (from.shutdown(std::net::Shutdown::Both), into.shutdown(std::net::Shutdown::Both));
 }
 
-/// What a process has said so far.
-fn listen(output: ChildStderr) -> Arc<Mutex<String>> {
-    let heard = Arc::new(Mutex::new(String::new()));
-    let said = Arc::clone(&heard);
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            *said.lock().unwrap() += &(line + "\n");
-        }
-    });
-    heard
-}
-
-fn summary(folder: &Path) -> serde_json::Value {
-    serde_json::from_slice(&read(folder, "summary.json")).unwrap()
-}
-
 #[test]
-fn the_others_go_on_while_a_host_is_killed_stopped_or_cut_off_until_it_is_back() {
+fn a_host_that_stalls_is_cut_off_or_is_killed_and_comes_back_costs_no_bit() {
     let folder = tempfile::tempdir().unwrap();
-    let start = |address: &str| Host::start(folder.path(), address);
-    let mut hosts = [start("127.0.0.1:0"), start("127.0.0.1:0"), start("127.0.0.1:0")];
-    let relay = TcpRelay::to(&hosts[2].address);
-    hosts[2].address.clone_from(&relay.address);
-    hosts_file(folder.path(), &[&hosts[0], &hosts[1], &hosts[2]]);
-    let ledger = ["--algorithm", "ledger", "--iid-loss", "0.2", "--checkpoint-every", "5"];
-    let flags = |more: &[&str]| {
+    let mut hosts = [Host::start(folder.path(), "127.0.0.1:0"), Host::start(folder.path(), "127.0.0.1:0")];
+    let relay = TcpRelay::to(&hosts[0].address);
+    hosts[0].address.clone_from(&relay.address);
+    hosts_file(folder.path(), &[&hosts[0], &hosts[1]]);
+    let long = |more: &[&str]| {
         let mut command = fabswarm(folder.path());
-        command.arg("train").args(&SMALL[..8]).args(ledger).args(more);
+        command.arg("train").args(&SMALL[..8]).args(long).args(more);
         command
     };
-    let on_hosts = ["--hosts", "hosts.toml", "--on-host-loss", "continue", "--host-patience", "2"];
-    let mut command = flags(&[&on_hosts[..], &["--epochs", "1000000", "--out", "many"]].concat());
+    succeed(long(&["--out", "one", "--device", "cpu"]));
+    let on_hosts = ["--hosts", "hosts.toml", "--on-host-loss", "wait", "--host-patience", "4"];
+    let mut command = long(&[&on_hosts[..], &["--out", "many"]].concat());
     let mut starter = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let said = listen(starter.stderr.take().unwrap());
-    let rows = || {
-        fs::read_to_string(folder.path().join("many/metrics.csv.part")).map_or(0, |text| text.lines().count())
-    };
+    let mut messages = BufReader::new(starter.stderr.take().unwrap()).lines().map(Result::unwrap);
     let go_on = || {
+        let part = folder.path().join("many/metrics.csv.part");
+        let rows = || fs::read_to_string(&part).map_or(0, |text| text.lines().count());
         let before = rows();
-        wait_for("a row", || rows() > before + 8);
-    };
-    let news = |times: usize, what: &str| {
-        wait_for(what, || said.lock().unwrap().matches(what).count() >= times);
-        go_on();
+        wait_for("a row", || rows() > before + 1);
     };
     go_on();
-    // Whatever comes to a port that is not a host is dropped.
-    for length in [1, 100, 100_000] {
-        let mut stranger = TcpStream::connect(&hosts[0].address).unwrap();
-        let _ = stranger.write_all(&vec![0x5a; length]);
-    }
+    hosts[0].signal(Signal::STOP);
+    std::thread::sleep(Duration::from_secs(1));
+    hosts[0].signal(Signal::CONT);
+    go_on();
+    relay.is_cut.store(true, Ordering::Relaxed);
+    let mut is_waiting = || messages.by_ref().any(|line| line.contains("waiting for all hosts"));
+    assert!(is_waiting());
+    relay.is_cut.store(false, Ordering::Relaxed);
     go_on();
     hosts[1].signal(Signal::KILL);
     hosts[1].child.wait().unwrap();
-    news(1, "host h1 is lost");
+    assert!(is_waiting());
     let address = hosts[1].address.clone();
-    hosts[1] = start(&address);
-    news(1, "host h1 is back");
-    hosts[2].signal(Signal::STOP);
-    let stopped = Instant::now();
-    news(1, "host h2 is lost");
-    std::thread::sleep(Duration::from_secs(15).saturating_sub(stopped.elapsed()));
-    hosts[2].signal(Signal::CONT);
-    news(1, "host h2 is back");
-    relay.is_cut.store(true, Ordering::Relaxed);
-    news(2, "host h2 is lost");
-    relay.is_cut.store(false, Ordering::Relaxed);
-    news(2, "host h2 is back");
-    kill_process(Pid::from_child(&starter), Signal::INT).unwrap();
-    let status = starter.wait().unwrap();
-    let said = said.lock().unwrap().clone();
-    assert_eq!(status.code(), Some(130), "{said}");
-    assert!(said.contains("with its state of the last checkpoint"), "{said}");
-    assert!(said.contains("with the state it had"), "{said}");
-    let many = folder.path().join("many");
-    let silent = of_hosts(&many, "silent_rounds");
-    assert!(silent[0] == 0 && silent[1] > 0 && silent[2] > 0, "{silent:?}");
-    let found = summary(&many);
-    assert!(found["tracking_defect"].as_f64().unwrap() < 1e-4, "{found}");
-    // The run without a fault is as long.
-    let epochs = (found["epochs"].as_f64().unwrap().ceil() as u32).to_string();
-    succeed(flags(&["--device", "cpu", "--epochs", &epochs, "--out", "one"]));
-    let expected = summary(&folder.path().join("one"));
-    let accuracy = |summary: &serde_json::Value| summary["test_accuracy"].as_f64().unwrap();
-    assert!((accuracy(&found) - accuracy(&expected)).abs() < 0.02, "{found}, without a fault {expected}");
+    hosts[1] = Host::start(folder.path(), &address);
+    let rest: Vec<String> = messages.collect();
+    assert!(starter.wait().unwrap().success(), "{rest:?}");
+    for file in ["metrics.csv", "weights.csv", "model.safetensors"] {
+        let of = |run: &str| read(&folder.path().join(run), file);
+        assert!(of("many") == of("one"), "another {file}");
+    }
 }
 
 #[test]

@@ -247,15 +247,6 @@ impl<D: SharedMemory> SlabWriter<'_, D> {
         self.at += words;
         Ok(())
     }
-
-    /// Writes words of this process.
-    pub fn write(&mut self, device: &D, words: &[f32]) -> Result<()> {
-        for (slab, at, done, count) in pieces(self.at, words.len()) {
-            device.write_slab(self.slabs[slab], at, &words[done..done + count])?;
-        }
-        self.at += words.len();
-        Ok(())
-    }
 }
 
 /// Takes words from slabs, one behind the other.
@@ -283,20 +274,6 @@ impl<D: SharedMemory> SlabReader<'_, D> {
         }
         self.at += words;
         Ok(())
-    }
-
-    /// Returns the next words.
-    ///
-    /// # Panics
-    /// When so many are not left.
-    pub fn read(&mut self, device: &D, words: usize) -> Result<Vec<f32>> {
-        assert!(words <= self.left(), "{words} words of {}", self.left());
-        let mut found = Vec::with_capacity(words);
-        for (slab, at, _, words) in pieces(self.at, words) {
-            found.extend(device.read_slab(self.slabs[slab], at, words)?);
-        }
-        self.at += words;
-        Ok(found)
     }
 }
 

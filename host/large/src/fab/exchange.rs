@@ -45,15 +45,6 @@ impl Exchange {
         }
     }
 
-    /// Lets the agents of `to` hear nothing of those of `from`, where there is a ledger: push weights cannot be changed at one end.
-    pub(crate) fn silence(&mut self, from: Block, to: Block) {
-        let Exchange::Ledger(heard) = self else { return };
-        let agents = heard.awake.len();
-        for receiver in to.range() {
-            heard.ages[receiver * agents..][from.range()].fill(0);
-        }
-    }
-
     /// Agents that restart in this round, without their memory.
     pub(crate) fn forgetting(&self) -> &[usize] {
         match self {

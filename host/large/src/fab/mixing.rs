@@ -1,7 +1,6 @@
 //! How agents mix what they send: by weights, or by a broadcast ledger. Each owns its state, and knows what of it goes into parcels
 //! and checkpoints.
 
-pub(super) mod books;
 pub(super) mod ledger;
 pub(super) mod push_sum;
 mod weights;

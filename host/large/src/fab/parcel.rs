@@ -6,11 +6,9 @@
 //! ```text
 //! push weights   v_j and t_j
 //! ledger         v_j as it was when the frame was sent, and for every link what its receiver takes, w_ij + s_ij t_j − recent
-//! books          v_j as it was when the frame was sent, and σ_j at that time, as two words each
 //! ```
 //!
 //! Where agents adapt before they combine, v_j − η m_j takes the place of v_j.
-//! There are [books](super::mixing::books) where a host may be lost while the others go on.
 //!
 //! What waits on a link between hosts is kept by the sender's, and computed with the same operations in the same order as in one
 //! process.

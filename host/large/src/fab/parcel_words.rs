@@ -7,29 +7,17 @@ use crate::device::{Device, Result};
 pub(crate) trait ParcelSink<D: Device> {
     /// Takes words of the device's state.
     fn copy(&mut self, device: &D, from: &D::Reals, offset: usize, words: usize) -> Result<()>;
-
-    /// Takes words of this process.
-    fn write(&mut self, device: &D, words: &[D::Scalar]) -> Result<()>;
 }
 
 impl<D: Device> ParcelSink<D> for Vec<D::Scalar> {
     fn copy(&mut self, device: &D, from: &D::Reals, offset: usize, words: usize) -> Result<()> {
         device.append(from, offset, words, self)
     }
-
-    fn write(&mut self, _: &D, words: &[D::Scalar]) -> Result<()> {
-        self.extend_from_slice(words);
-        Ok(())
-    }
 }
 
 impl<D: SharedMemory> ParcelSink<D> for SlabWriter<'_, D> {
     fn copy(&mut self, device: &D, from: &D::Reals, offset: usize, words: usize) -> Result<()> {
         SlabWriter::copy(self, device, from, offset, words)
-    }
-
-    fn write(&mut self, device: &D, words: &[f32]) -> Result<()> {
-        SlabWriter::write(self, device, words)
     }
 }
 
@@ -40,9 +28,6 @@ pub(crate) trait ParcelSource<D: Device> {
 
     /// Copies the next words to the device's state.
     fn copy(&mut self, device: &D, to: &mut D::Reals, offset: usize, words: usize) -> Result<()>;
-
-    /// Returns the next words.
-    fn read(&mut self, device: &D, words: usize) -> Result<Vec<D::Scalar>>;
 }
 
 impl<D: Device> ParcelSource<D> for &[D::Scalar] {
@@ -55,12 +40,6 @@ impl<D: Device> ParcelSource<D> for &[D::Scalar] {
         *self = rest;
         device.write(to, offset, next)
     }
-
-    fn read(&mut self, _: &D, words: usize) -> Result<Vec<D::Scalar>> {
-        let (next, rest) = self.split_at(words);
-        *self = rest;
-        Ok(next.to_vec())
-    }
 }
 
 impl<D: SharedMemory> ParcelSource<D> for SlabReader<'_, D> {
@@ -70,9 +49,5 @@ impl<D: SharedMemory> ParcelSource<D> for SlabReader<'_, D> {
 
     fn copy(&mut self, device: &D, to: &mut D::Reals, offset: usize, words: usize) -> Result<()> {
         SlabReader::copy(self, device, to, offset, words)
-    }
-
-    fn read(&mut self, device: &D, words: usize) -> Result<Vec<f32>> {
-        SlabReader::read(self, device, words)
     }
 }

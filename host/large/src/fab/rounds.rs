@@ -38,16 +38,9 @@ impl<D: Device> Fab<D> {
         self.device.wait()
     }
 
-    /// The other half, with what was taken of the trackers of the others; `exchange` may leave out hosts that were lost since.
-    ///
-    /// # Panics
-    /// When `exchange` is not of the kind the configuration asks for.
-    pub fn follow(&mut self, exchange: &Exchange) -> Result<()> {
+    /// The other half, with what was taken of the trackers of the others.
+    pub fn follow(&mut self) -> Result<()> {
         let (parity, state) = (self.parity(), &mut self.state);
-        state.mixing.write(&self.device, self.round, exchange)?;
-        if let (Some(ledger), Exchange::Ledger(exchange)) = (state.mixing.ledger_mut(), exchange) {
-            ledger.keep_books(&self.device, exchange, &state.sets)?;
-        }
         self.device.replay(PURSUITS + parity, |device| state.follow(device, parity))?;
         self.is_between = false;
         Ok(())

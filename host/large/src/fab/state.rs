@@ -2,8 +2,7 @@
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::mixing::books::{HostBooks, SUM_WORDS};
-use super::remote::{KeptState, RemoteHosts, RemoteState, RowOwner, StateRows};
+use super::remote::{RemoteHosts, RemoteState, RowOwner, StateRows};
 use super::{Fab, FabState, StatePart, VectorPart, X_STRIDE};
 use crate::device::{Device, Packed, Result};
 
@@ -111,20 +110,6 @@ impl<D: Device> Fab<D> {
         parts
     }
 
-    /// The sums that links between hosts have, with their words, where a host may be lost: what one needs beside [`Fab::parts`] to
-    /// come back alone.
-    pub fn book_parts(&self) -> Vec<(StatePart, usize)> {
-        let is_watched = self.hosts().is_some_and(RemoteHosts::outlives_loss);
-        if !is_watched && !self.state.mixing.ledger().is_some_and(|ledger| ledger.has_books()) {
-            return Vec::new();
-        }
-        let of = |(number, set): (usize, &super::ExchangedVectors<D>)| {
-            HostBooks::<D::Scalar>::parts(set.packed)
-                .map(|(part, words)| (StatePart::of_set(number, part), words))
-        };
-        self.state.sets.iter().enumerate().flat_map(of).collect()
-    }
-
     /// The buffer of a part of the state that is not of exchanged vectors themselves.
     fn buffer(&self, part: StatePart) -> Option<&D::Reals> {
         let state = &self.state;
@@ -160,7 +145,7 @@ impl<D: Device> Fab<D> {
     /// Words of a part of the state, from `offset` on.
     ///
     /// # Panics
-    /// When it is neither of [`Fab::parts`] nor of [`Fab::book_parts`].
+    /// When it is not of [`Fab::parts`].
     pub fn read_part(&self, part: StatePart, offset: usize, words: usize) -> Result<Vec<D::Scalar>> {
         if let Some(elsewhere) = &self.elsewhere {
             return elsewhere.read(self.rows_of(part), part, offset..offset + words);
@@ -172,34 +157,22 @@ impl<D: Device> Fab<D> {
         {
             return Ok(found);
         }
-        let in_books = || {
-            let (set, part) = part.in_set()?;
-            self.state.mixing.ledger()?.books(set)?.read(part, offset, words)
-        };
-        match self.buffer(part) {
-            Some(buffer) => self.device.read(buffer, offset, words),
-            None => Ok(in_books().unwrap_or_else(|| panic!("a state has no `{part}`"))),
-        }
+        let buffer = self.buffer(part).unwrap_or_else(|| panic!("a state has no `{part}`"));
+        self.device.read(buffer, offset, words)
     }
 
     /// Replaces words of a part of the state; the round must be that of the new state already.
     ///
     /// # Panics
-    /// When it is neither of [`Fab::parts`] nor of [`Fab::book_parts`].
+    /// When it is not of [`Fab::parts`].
     pub fn write_part(&mut self, part: StatePart, offset: usize, words: &[D::Scalar]) -> Result<()> {
         if let Some(elsewhere) = &self.elsewhere {
             return elsewhere.write(self.rows_of(part), part, offset, words);
         }
         let FabState { sets, decay, .. } = &mut self.state;
         sets[0].close(&self.device, decay)?;
-        if let (device, Some(buffer)) = self.buffer_mut(part) {
-            return device.write(buffer, offset, words);
-        }
-        let in_set = part.in_set();
-        let books = in_set.and_then(|(set, _)| self.state.mixing.ledger_mut()?.books_mut(set));
-        let is_written = in_set.zip(books).is_some_and(|((_, part), books)| books.write(part, offset, words));
-        assert!(is_written, "a state has no `{part}`");
-        Ok(())
+        let (device, buffer) = self.buffer_mut(part);
+        device.write(buffer.unwrap_or_else(|| panic!("a state has no `{part}`")), offset, words)
     }
 
     /// Makes `round` the last that was done.
@@ -219,8 +192,6 @@ impl<D: Device> Fab<D> {
         };
         match part {
             VectorPart::Mass => rows(words, RowOwner::Sender),
-            VectorPart::Sums => rows(SUM_WORDS * words, RowOwner::Agent),
-            VectorPart::Taken => rows(SUM_WORDS * words, RowOwner::Receiver),
             _ => rows(words, RowOwner::Agent),
         }
     }
@@ -240,31 +211,6 @@ impl<D: Device> Fab<D> {
         let is_it = |&(other, size): &(StatePart, usize)| {
             part == other && offset.checked_add(words).is_some_and(|end| end <= size)
         };
-        self.parts().iter().chain(&self.book_parts()).any(is_it)
-    }
-
-    /// What hosts that are lost have from now on.
-    pub fn keep(&mut self, kept: Box<dyn KeptState<D::Scalar>>) {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.keep(kept);
-        }
-    }
-
-    /// Lets lost hosts take part again that can be reached, while all others stand after the same round.
-    ///
-    /// # Errors
-    /// When these fail.
-    pub fn readmit(&self) -> Result<()> {
-        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
-        let parts = self.parts().into_iter().chain(self.book_parts());
-        let parts: Vec<_> = parts.map(|(part, words)| (part, words, self.rows_of(part))).collect();
-        elsewhere.hosts().returning().into_iter().try_for_each(|host| elsewhere.readmit(host, &parts))
-    }
-
-    /// Forgets what was taken of other hosts since the last round: a round that was broken off begins again.
-    pub fn clear_taken(&mut self) {
-        if let Some(ledger) = self.state.mixing.ledger_mut() {
-            ledger.clear_taken();
-        }
+        self.parts().iter().any(is_it)
     }
 }

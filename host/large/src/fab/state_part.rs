@@ -36,10 +36,6 @@ pub enum VectorPart {
     SentTrackers,
     /// What waits on links.
     Mass,
-    /// σ of links to other hosts.
-    Sums,
-    /// ρ of links from other hosts.
-    Taken,
 }
 
 impl StatePart {
@@ -80,8 +76,6 @@ impl fmt::Display for VectorPart {
             VectorPart::SentDecisions => "history.v",
             VectorPart::SentTrackers => "history.t",
             VectorPart::Mass => "mass",
-            VectorPart::Sums => "sums",
-            VectorPart::Taken => "taken",
         })
     }
 }

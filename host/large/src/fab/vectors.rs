@@ -229,17 +229,6 @@ impl<D: Device> ExchangedVectors<D> {
         (0..packed.groups * packed.agents).filter(move |&vector| packed.is_own(vector))
     }
 
-    /// Stands still over some rounds, of which the parities of the first and the last are given.
-    pub(super) fn stand_still(&mut self, device: &D, from: usize, to: usize) -> Result<()> {
-        let stride = self.packed.stride;
-        let [from, to] = [from, to].map(|parity| self.tracking.gradient(parity));
-        for vector in self.own_vectors() {
-            let gradient = device.read(&self.d[from], vector * stride, stride)?;
-            device.write(&mut self.d[to], vector * stride, &gradient)?;
-        }
-        Ok(())
-    }
-
     /// Opens a new epoch because `agent` has lost its memory: it starts from `start` without a gradient, every tracker is its
     /// gradient, and m is zero. `parity` is that of the last round.
     pub(super) fn renew(

@@ -50,10 +50,6 @@ pub struct BlockTrainer<'a, D: Device> {
     linked: u32,
     /// The links of the round that has begun.
     heard: Option<Exchange>,
-    /// Hosts that are not heard in it, or no more.
-    missed: Vec<usize>,
-    /// Whether the gradient of that round has been computed.
-    has_descended: bool,
     swarm: Fab<D>,
     batches: Batches,
     host: usize,
@@ -78,8 +74,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
             links,
             linked: 0,
             heard: None,
-            missed: Vec::new(),
-            has_descended: false,
             swarm,
             batches,
             host,
@@ -111,17 +105,11 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// Begins a round: returns which parcels the other hosts get from this one, in the order in which they need them.
     pub fn begin_round(&mut self) -> Result<Vec<OutgoingParcel>, Error> {
         let round = self.round() + 1;
-        self.missed.clear();
-        self.has_descended = false;
-        self.swarm.clear_taken();
         // After a checkpoint was restored, the rounds before it are gone through again.
         for earlier in self.linked + 1..round {
             drop(self.links.round(earlier));
         }
-        let heard = match self.heard.take() {
-            Some(heard) if self.linked == round => heard,
-            _ => self.links.round(round),
-        };
+        let heard = self.links.round(round);
         self.linked = round;
         for &agent in heard.forgetting() {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
@@ -188,7 +176,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         self.other_hosts().map(of).filter(|parcel| parcel.bytes > 0).collect()
     }
 
-    /// Takes an expected parcel; one of a host that is missed in this round is ignored.
+    /// Takes an expected parcel.
     ///
     /// # Panics
     /// When it is not as long as expected.
@@ -221,17 +209,9 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         part: ParcelPart,
         words: &mut dyn ParcelSource<D>,
     ) -> Result<(), Error> {
-        if self.missed.contains(&from) {
-            return Ok(());
-        }
         let route = self.route(from, self.host, part);
         let Some(heard) = &self.heard else { panic!("no round has begun") };
         Ok(self.swarm.take_parcel((self.linked, heard), route, words)?)
-    }
-
-    /// Gives up the parcels of a host that have not been taken: its agents are silent in the rest of this round.
-    pub fn miss(&mut self, from: usize) {
-        self.missed.push(from);
     }
 
     /// Computes everything up to the gradient, for which the decisions of the other hosts must be there.
@@ -239,18 +219,9 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// # Panics
     /// When no round has begun.
     pub fn descend(&mut self) -> Result<(), Error> {
-        let Some(heard) = &mut self.heard else { panic!("no round has begun") };
-        for &from in &self.missed {
-            heard.silence(self.blocks[from], self.blocks[self.host]);
-        }
+        let heard = self.heard.as_ref().expect("a round has begun");
         let draw = self.batches.draw(self.linked).only(|agent| heard.is_awake(agent));
-        self.has_descended = true;
         Ok(self.swarm.descend(heard, &draw)?)
-    }
-
-    /// Continues after `round`, as if the agents had been down since the last one. A round that has begun is not ended.
-    pub fn skip_to(&mut self, round: u32) -> Result<(), Error> {
-        Ok(self.swarm.skip_to(round)?)
     }
 
     /// Ends the round: computes the rest of it.
@@ -258,14 +229,8 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// # Panics
     /// When no round has begun.
     pub fn end_round(&mut self) -> Result<(), Error> {
-        if !self.has_descended {
-            self.descend()?;
-        }
-        let Some(mut heard) = self.heard.take() else { panic!("no round has begun") };
-        for &from in &self.missed {
-            heard.silence(self.blocks[from], self.blocks[self.host]);
-        }
-        Ok(self.swarm.follow(&heard)?)
+        self.heard.take().expect("a round has begun");
+        Ok(self.swarm.follow()?)
     }
 }
 

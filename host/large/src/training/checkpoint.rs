@@ -14,8 +14,8 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use super::Error;
 use super::block::{to_bytes, to_words};
 use super::report::SCENARIO_FILE;
-use crate::device::{self, Device};
-use crate::fab::{Fab, KeptState, StatePart, VectorPart};
+use crate::device::Device;
+use crate::fab::{Fab, StatePart, VectorPart};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
 
@@ -71,7 +71,7 @@ pub fn save<D: Device<Scalar = f32>>(
     swarm: &Fab<D>,
     seconds: f64,
 ) -> Result<bool, Error> {
-    let parts = [swarm.parts(), swarm.book_parts()].concat();
+    let parts = swarm.parts();
     let decisions = StatePart::Lower(VectorPart::Decisions);
     for &(part, words) in parts.iter().filter(|(part, _)| *part == decisions) {
         for (offset, words) in pieces(words) {
@@ -220,16 +220,6 @@ impl Checkpoint {
             }
         }
         Ok(())
-    }
-}
-
-impl KeptState<f32> for Checkpoint {
-    fn read(&self, part: StatePart, offset: usize, words: usize) -> device::Result<Vec<f32>> {
-        let unreadable = |error: Error| Diagnostic::bare(error.to_string());
-        let size = self.metadata.info(&part.to_string()).map_or(0, |info| info.shape.iter().product());
-        let start = self.place(part, size).map_err(unreadable)?;
-        let words = self.words(start + (offset * size_of::<f32>()) as u64, words);
-        Ok(words.map_err(unreadable)?)
     }
 }
 

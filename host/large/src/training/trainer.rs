@@ -20,7 +20,7 @@ use crate::fab::{Fab, FabConfig, RemoteHosts};
 use crate::plan::MemoryPlan;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{AlgorithmKind, ResolvedScenario, Scenario, SwarmSection};
+use fabswarm_sim::scenario::{ResolvedScenario, Scenario, SwarmSection};
 use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 
 /// Test samples that go through a model at once.
@@ -107,24 +107,15 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     }
 
     /// Allocates the agents of `host`, whose block was planned, and computes their first gradients. The observer may replace
-    /// them by the state of a checkpoint. With books, other hosts may be lost on the way.
+    /// them by the state of a checkpoint.
     ///
     /// # Errors
-    /// When the device fails, or there are no books of such a run.
-    pub fn start_block(
-        self,
-        host: usize,
-        blocks: Vec<Block>,
-        has_books: bool,
-    ) -> Result<BlockTrainer<'a, D>, Error> {
+    /// When the device fails.
+    pub fn start_block(self, host: usize, blocks: Vec<Block>) -> Result<BlockTrainer<'a, D>, Error> {
         let TrainingPlan { device, prepared, resolved, own, links, config, length, .. } = self;
         let training = &resolved.scenario.training;
         let data = prepared.on_device(&device)?;
-        let mut swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
-        if has_books {
-            check_outlives_loss(&resolved.scenario)?;
-            swarm.keep_books()?;
-        }
+        let swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
         let batches = Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
         BlockTrainer::new(prepared, links, swarm, batches, host, blocks, length.rounds)
     }
@@ -178,26 +169,6 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
             round_seconds: None,
         })
     }
-}
-
-/// Checks that the agents of a host can be silent while the others go on.
-///
-/// # Errors
-/// When mass of other agents would be lost with them.
-pub fn check_outlives_loss(scenario: &Scenario) -> Result<(), Error> {
-    if scenario.algorithm.kind != AlgorithmKind::Ledger {
-        return Err(Error::unfit(
-            "with plain FAB, a host that is lost takes along what others have pushed to its agents",
-            "set algorithm.kind to \"ledger\", or `--on-host-loss wait`",
-        ));
-    }
-    if scenario.faults.crashes.0.iter().any(|crash| !crash.keeps_memory) {
-        return Err(Error::unfit(
-            "an agent that crashes and forgets starts a new epoch, which a lost host would miss",
-            "let it keep its memory in faults.crashes, or set `--on-host-loss wait`",
-        ));
-    }
-    Ok(())
 }
 
 /// A swarm at its start or at a checkpoint, ready to go on.
@@ -306,14 +277,6 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
                 self.halt()?;
                 break StoppedBecause::Interrupted;
             }
-            if self.swarm.hosts().is_some_and(|hosts| !hosts.returning().is_empty()) {
-                self.halt()?;
-                self.swarm.readmit()?;
-                // An evaluation may be due in the round that the hosts have reached.
-                if self.round() > round {
-                    continue;
-                }
-            }
             if let Some(hosts) = self.swarm.hosts() {
                 hosts.permit(self.next_stop())?;
             }
@@ -398,10 +361,6 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         let is_kept = checkpoint::save(folder, self.resolved, &self.swarm, self.seconds())?;
         if is_kept {
             self.checkpointed = Some(self.round());
-            if let Some(hosts) = self.swarm.hosts().filter(|hosts| hosts.outlives_loss()) {
-                hosts.checkpointed()?;
-                self.swarm.keep(Box::new(Checkpoint::read(folder.path(), self.resolved)?));
-            }
         }
         Ok(is_kept)
     }

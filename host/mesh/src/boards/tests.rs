@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::cluster::LossPolicy;
+use crate::line::PATIENCE;
 use crate::daemon::tests::fake::{BUILD, FakeHosts};
 use crate::message::{RunKey, RunKind, RunPlan};
 use fabswarm_sim::swarm::{BoardReports, Remote, SwarmError};
@@ -139,7 +139,7 @@ fn on_two_hosts(rate: f64, fails: bool, look: impl FnOnce(&mut RemoteBoards)) ->
     let hosts = FakeHosts::with_boards(2, 3, rate, folder.path(), Some(Arc::new(start)));
     let interrupted = Arc::new(AtomicBool::new(false));
     let kind = RunKind::Boards { key: Some(RunKey([9; 32])) };
-    let run = hosts.cluster(BUILD).start(&kind, "", 5, &interrupted, LossPolicy::default()).unwrap();
+    let run = hosts.cluster(BUILD).start(&kind, "", 5, &interrupted, PATIENCE).unwrap();
     let mut boards = RemoteBoards::new(Arc::new(run), [0, 1, 3, 4].into());
     look(&mut boards);
     drop(boards);

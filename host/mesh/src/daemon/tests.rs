@@ -1,6 +1,4 @@
-mod both_ends;
 pub(crate) mod fake;
-mod losses;
 mod many;
 mod near;
 
@@ -18,7 +16,8 @@ use fabswarm_sim::scenario::{ResolvedScenario, ScenarioCommand, resolve_text_for
 use self::fake::{BUILD, FakeHosts};
 use super::*;
 use crate::Error;
-use crate::cluster::{Cluster, ClusterSwarm, HostPart, LossPolicy};
+use crate::cluster::{Cluster, ClusterSwarm, HostPart};
+use crate::line::PATIENCE;
 use crate::message::BODY_MAX;
 
 const SMALL: &str = "[swarm]\nagents = 4\n[training]\ndata = \"sample\"\nmodel = \"softmax\"\nbatch = 30\ntrain_samples = 200\ntest_samples = 20\nepochs = 3\n";
@@ -70,10 +69,10 @@ impl TrainingCase {
         FakeHosts::start(count, seed, rate, self.folder.path())
     }
 
-    fn start(&self, cluster: Cluster, policy: LossPolicy) -> Result<ClusterSwarm, Error> {
+    fn start(&self, cluster: Cluster, patience: Duration) -> Result<ClusterSwarm, Error> {
         let kind = RunKind::Training { digest: self.prepared.digest() };
         let (text, agents) = (self.resolved.to_repeatable_toml(), self.resolved.scenario.swarm.agents);
-        let run = cluster.start(&kind, &text, agents, &self.interrupted, policy)?;
+        let run = cluster.start(&kind, &text, agents, &self.interrupted, patience)?;
         Ok(ClusterSwarm(Arc::new(run)))
     }
 
@@ -87,10 +86,10 @@ impl TrainingCase {
     }
 
     /// Trains in one process and on these hosts, to the same bits; returns what each host did.
-    fn compare(&self, cluster: Cluster, policy: LossPolicy) -> Vec<HostPart> {
+    fn compare(&self, cluster: Cluster, patience: Duration) -> Vec<HostPart> {
         let plan = TrainingPlan::new(Cpu::<f32>::new(), &self.prepared, &self.resolved).unwrap();
         let expected = self.train(plan.start(None).unwrap(), "one");
-        let swarm = self.start(cluster, policy).unwrap();
+        let swarm = self.start(cluster, patience).unwrap();
         let watching = self.plan(Block::NONE).watch(Box::new(swarm.clone()), None).unwrap();
         let found = self.train(watching, "many");
         assert!(found.mean == expected.mean && found.weights == expected.weights, "other bits");
@@ -112,7 +111,7 @@ impl TrainingObserver for Nobody {
 fn hosts_stop_in_one_round_wherever_they_are() {
     let case = TrainingCase::new(&format!("{SMALL}{LEDGER}"));
     let hosts = case.hosts(3, 7, 0.1);
-    let swarm = case.start(hosts.cluster(BUILD), LossPolicy::default()).unwrap();
+    let swarm = case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
     let mut stopped = 0;
     for _ in 0..3 {
         swarm.permit(6).unwrap();
@@ -137,7 +136,7 @@ fn imbalances_come_in_as_many_messages_as_they_take() {
         "[swarm]\nagents = 2\n[training]\ndata = \"sample\"\nmodel_width = 512\nbatch = 8\nepochs = 1\n",
     );
     let hosts = case.hosts(2, 9, 0.2);
-    let swarm = case.start(hosts.cluster(BUILD), LossPolicy::default()).unwrap();
+    let swarm = case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
     let numbers = 2 * 2 * case.prepared.parameters();
     assert!(numbers * size_of::<f64>() > BODY_MAX, "they take more than one message");
     for round in [1, 2] {
@@ -155,12 +154,12 @@ fn imbalances_come_in_as_many_messages_as_they_take() {
 fn hosts_refuse_other_builds_other_data_and_a_second_run() {
     let case = TrainingCase::new(SMALL);
     let hosts = case.hosts(2, 1, 0.0);
-    let start = |build: &str| case.start(hosts.cluster(build), LossPolicy::default());
+    let start = |build: &str| case.start(hosts.cluster(build), PATIENCE);
     let other = start("older").unwrap_err().to_string();
     assert!(other.contains("host h0: it runs build test") && other.contains("build older"), "{other}");
     let kind = RunKind::Training { digest: "0000".to_owned() };
     let (cluster, text) = (hosts.cluster(BUILD), case.resolved.to_repeatable_toml());
-    let data = cluster.start(&kind, &text, 4, &case.interrupted, LossPolicy::default());
+    let data = cluster.start(&kind, &text, 4, &case.interrupted, PATIENCE);
     let data = data.unwrap_err().to_string();
     assert!(data.contains("its samples or weights of `sample`") && data.contains("help: "), "{data}");
     let run = start(BUILD).unwrap();

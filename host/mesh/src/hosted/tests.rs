@@ -19,7 +19,6 @@ fn run_of(hosts: usize) -> HostedRun {
         scenario: String::new(),
         hosts: (0..hosts).map(place).collect(),
         host: 0,
-        outlives_loss: false,
         patience_ms: 60_000,
         shares_memory: false,
     })

@@ -11,8 +11,9 @@ use super::super::host;
 use fabswarm_attach::build_shadows;
 use fabswarm_mesh::boards::RemoteBoards;
 use fabswarm_mesh::certificates::Credentials;
-use fabswarm_mesh::cluster::{self, Cluster, ClusterRun, HostPart, LossPolicy};
+use fabswarm_mesh::cluster::{self, Cluster, ClusterRun, HostPart};
 use fabswarm_mesh::hosts_file::HostList;
+use fabswarm_mesh::line::PATIENCE;
 use fabswarm_mesh::local::LocalHosts;
 use fabswarm_mesh::message::{RunKey, RunKind};
 use fabswarm_sim::record::{agents, bytes};
@@ -77,7 +78,7 @@ impl BoardHosts {
         let kind = RunKind::Boards { key: key.map(|key| RunKey(*key.bytes())) };
         let (scenario, count) = (resolved.to_repeatable_toml(), resolved.scenario.swarm.agents);
         let cluster = Cluster::dial(hosts, &credentials)?;
-        let run = cluster.start(&kind, &scenario, count, interrupted, LossPolicy::default())?;
+        let run = cluster.start(&kind, &scenario, count, interrupted, PATIENCE)?;
         Ok(BoardHosts { run: Arc::new(run), _local: local })
     }
 

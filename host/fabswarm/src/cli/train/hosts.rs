@@ -15,9 +15,9 @@ use super::super::{host, interrupt};
 use super::{TrainingJob, open_folder, prepare};
 use fabswarm_large::device::{self, Block, Device};
 use fabswarm_large::training::checkpoint::Checkpoint;
-use fabswarm_large::training::{self, TrainingPlan};
+use fabswarm_large::training::TrainingPlan;
 use fabswarm_mesh::certificates::Credentials;
-use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostPart, LossEvent, LossPolicy};
+use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostPart};
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LocalHosts;
 use fabswarm_mesh::message::RunKind;
@@ -33,8 +33,8 @@ pub(super) fn loss_argument() -> Arg {
         .long("on-host-loss")
         .value_name("WORD")
         .default_value("end")
-        .value_parser(PossibleValuesParser::new(["end", "wait", "continue"]))
-        .help("When a host is lost: end, wait for it and go on from the last checkpoint, or continue without it until it is back")
+        .value_parser(PossibleValuesParser::new(["end", "wait"]))
+        .help("When a host is lost: end, or wait for it and go on from the last checkpoint")
 }
 
 /// The flag that says when a host is lost.
@@ -55,20 +55,6 @@ pub(super) fn shared_memory_argument() -> Arg {
         .default_value("true")
         .value_parser(value_parser!(bool))
         .help("Whether hosts of one machine hand parcels over in memory that they share, from GPU to GPU where they have some")
-}
-
-/// Prints that a host is lost or back.
-fn print_loss(event: &LossEvent) {
-    match event {
-        LossEvent::Lost { host, round, why } => eprintln!(
-            "note: host {host} is lost after round {round}, and the others go on without its agents\nnote: {}",
-            why.replace("\nhelp: ", "; ")
-        ),
-        LossEvent::Back { host, round, has_memory } => eprintln!(
-            "note: host {host} is back after round {round}, {}",
-            if *has_memory { "with the state it had" } else { "with its state of the last checkpoint" }
-        ),
-    }
 }
 
 /// The flag that makes a block of each host, where links between hosts are not always up and the scenario has no blocks itself.
@@ -100,14 +86,9 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     let list = HostList::read(given)?;
     cluster::assign_blocks(&list.hosts(), resolved.scenario.swarm.agents)?;
     let credentials = host::credentials(matches)?;
-    let is_loss = |what: &str| matches.get_one::<String>("on-host-loss").is_some_and(|word| word == what);
-    let (waits, outlives) = (is_loss("wait"), is_loss("continue"));
-    if outlives {
-        training::check_outlives_loss(&resolved.scenario)?;
-    }
+    let waits = matches.get_one::<String>("on-host-loss").is_some_and(|word| word == "wait");
     let patience = Duration::from_secs(*matches.get_one("host-patience").expect("it has a default"));
     let shares_memory = *matches.get_one("shared-memory").expect("it has a default");
-    let policy = LossPolicy { outlives, patience, observe: print_loss };
     let prepared = prepare(resolved)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
@@ -127,7 +108,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         let planned = TrainingPlan::of_block(new_device()?, &prepared, resolved, Block::NONE)?;
         let cluster = Cluster::dial(hosts.clone(), &credentials)?.sharing_memory(shares_memory);
         let agents_of_all = resolved.scenario.swarm.agents;
-        let run = cluster.start(&kind, &scenario, agents_of_all, &interrupted, policy)?;
+        let run = cluster.start(&kind, &scenario, agents_of_all, &interrupted, patience)?;
         let run = Arc::new(run);
         for HostPart { name, block, .. } in run.parts()? {
             println!("{name}: {} from number {} on", agents(block.agents), block.first);
@@ -136,7 +117,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         let swarm = Box::new(ClusterSwarm(Arc::clone(&run)));
         let mut trainer = planned.watch(swarm, checkpoint.as_mut())?;
         let (begun, folder) = (trainer.round(), open_folder(folder, resolved)?);
-        if waits || outlives {
+        if waits {
             trainer.keep(&folder)?;
         }
         let is_resumed = checkpoint.is_some();

@@ -1,12 +1,11 @@
-//! Mixing by a broadcast ledger: what waits on links, what was sent in the last rounds, and the books of links between hosts.
+//! Mixing by a broadcast ledger: what waits on links, and what was sent in the last rounds.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::books::{HostBooks, SUM_WORDS, near_shares, to_sums, to_words};
-use crate::device::{Block, BroadcastHistory, Descent, Device, Gradient, Packed, Reception, Result};
+use crate::device::{BroadcastHistory, Descent, Device, Gradient, Packed, Reception, Result};
 use crate::fab::exchange::LedgerExchange;
 use crate::fab::parcel::{ParcelPart, ParcelRoute, ParcelSink, ParcelSource};
 use crate::fab::state_part::VectorPart;
@@ -64,8 +63,6 @@ struct LedgerSet<D: Device> {
     history: BroadcastHistory<D>,
     /// Mass that waits on links.
     mass: D::Reals,
-    /// Of links to other hosts, where one may be lost.
-    books: Option<HostBooks<D::Scalar>>,
 }
 
 impl<D: Device> LedgerMixing<D> {
@@ -75,41 +72,13 @@ impl<D: Device> LedgerMixing<D> {
             let words = packed.words();
             let (v, t) = (device.reals(depth * words)?, device.reals(depth * words)?);
             let mass = device.reals((packed.agents - 1) * words)?;
-            Ok(LedgerSet { packed, history: BroadcastHistory { depth, v, t }, mass, books: None })
+            Ok(LedgerSet { packed, history: BroadcastHistory { depth, v, t }, mass })
         };
         Ok(LedgerMixing {
             reception: Reception::new(device, ledger.audiences.len(), ledger.shares())?,
             adapts_first,
             sets: sets.iter().map(set).collect::<Result<_>>()?,
         })
-    }
-
-    /// Gives links to other hosts books at both ends; the device sets nothing aside for receivers there.
-    pub(in crate::fab) fn open_books(&mut self, device: &D, ledger: &Ledger, own: Block) -> Result<()> {
-        let shares: Vec<D::Scalar> = near_shares(ledger, own).into_iter().map(D::Scalar::from_f64).collect();
-        for set in &mut self.sets {
-            set.books = Some(HostBooks::new(set.packed, ledger));
-        }
-        device.write(&mut self.reception.shares, 0, &shares)
-    }
-
-    pub(in crate::fab) fn has_books(&self) -> bool {
-        self.sets.iter().any(|set| set.books.is_some())
-    }
-
-    /// Forgets what was taken of other hosts since the last round.
-    pub(in crate::fab) fn clear_taken(&mut self) {
-        self.sets.iter_mut().filter_map(|set| set.books.as_mut()).for_each(HostBooks::clear);
-    }
-
-    /// The books of a set, where it has some.
-    pub(in crate::fab) fn books(&self, set: usize) -> Option<&HostBooks<D::Scalar>> {
-        self.sets[set].books.as_ref()
-    }
-
-    /// The books of a set, to be written.
-    pub(in crate::fab) fn books_mut(&mut self, set: usize) -> Option<&mut HostBooks<D::Scalar>> {
-        self.sets[set].books.as_mut()
     }
 
     /// Its parts of a set that outlive a round, with their words.
@@ -178,43 +147,6 @@ impl<D: Device> LedgerMixing<D> {
         device.track_by_ledger(t, mass, gradient, *packed, history, &self.reception)
     }
 
-    /// Sets aside what listeners on other hosts get of this round's trackers, and notes what was taken of theirs.
-    pub(in crate::fab) fn keep_books(
-        &mut self,
-        device: &D,
-        exchange: &LedgerExchange,
-        sets: &[ExchangedVectors<D>],
-    ) -> Result<()> {
-        for (set, vectors) in self.sets.iter_mut().zip(sets) {
-            let Some(books) = &mut set.books else { continue };
-            books.commit();
-            let Packed { agents, stride, .. } = set.packed;
-            for vector in vectors.own_vectors().filter(|vector| exchange.is_awake(vector % agents)) {
-                books.set_aside(vector, &device.read(&vectors.t, vector * stride, stride)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Stands still: as if the agents of this host had been down, with what they last broadcast still in the air.
-    pub(in crate::fab) fn stand_still(&mut self, device: &D, sets: &[ExchangedVectors<D>]) -> Result<()> {
-        for (LedgerSet { packed, history, books, .. }, vectors) in self.sets.iter_mut().zip(sets) {
-            if let Some(books) = books {
-                books.clear();
-            }
-            let nothing = vec![D::Scalar::ZERO; packed.stride];
-            for vector in vectors.own_vectors() {
-                let decisions = device.read(&vectors.v, vector * packed.stride, packed.stride)?;
-                for slot in 0..history.depth {
-                    let at = (slot * packed.groups * packed.agents + vector) * packed.stride;
-                    device.write(&mut history.v, at, &decisions)?;
-                    device.write(&mut history.t, at, &nothing)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Opens a new epoch: nothing waits.
     pub(in crate::fab) fn renew(&mut self, device: &D) -> Result<()> {
         for LedgerSet { packed, mass, .. } in &mut self.sets {
@@ -228,16 +160,10 @@ impl<D: Device> LedgerMixing<D> {
 
     /// Adds what waits, as far as it is kept here.
     pub(in crate::fab) fn add_waiting(&self, device: &D, set: usize, whole: &mut Imbalance) -> Result<()> {
-        let LedgerSet { packed, mass, books, .. } = &self.sets[set];
+        let LedgerSet { packed, mass, .. } = &self.sets[set];
         for (group, sums) in whole.sums.chunks_mut(packed.stride).enumerate() {
-            let vectors = group * packed.agents..(group + 1) * packed.agents;
-            for vector in vectors.filter(|&vector| books.is_none() || packed.is_own(vector)) {
-                for link in own_links(*packed, vector..vector + 1) {
-                    add_words(device, mass, link, 1.0, sums)?;
-                }
-            }
-            if let Some(books) = books {
-                books.add_to(group, sums);
+            for link in own_links(*packed, group * packed.agents..(group + 1) * packed.agents) {
+                add_words(device, mass, link, 1.0, sums)?;
             }
         }
         Ok(())
@@ -247,7 +173,6 @@ impl<D: Device> LedgerMixing<D> {
     pub(super) fn parcel_vectors(&self, exchange: &LedgerExchange, parcel: ParcelRoute) -> usize {
         match parcel.part {
             ParcelPart::Decisions => exchange.frames(parcel).len(),
-            ParcelPart::Trackers if self.has_books() => SUM_WORDS * exchange.frames(parcel).len(),
             ParcelPart::Trackers => exchange.links(parcel.from, parcel.to).count(),
         }
     }
@@ -261,7 +186,7 @@ impl<D: Device> LedgerMixing<D> {
         sink: &mut dyn ParcelSink<D>,
     ) -> Result<()> {
         let both = || self.sets.iter().zip(sets);
-        if parcel.part == ParcelPart::Trackers && !self.has_books() {
+        if parcel.part == ParcelPart::Trackers {
             for (receiver, sender, age) in exchange.links(parcel.from, parcel.to) {
                 let share = receiver * exchange.awake.len() + sender;
                 let share = device.read(&self.reception.shares, share, 1)?[0];
@@ -278,13 +203,7 @@ impl<D: Device> LedgerMixing<D> {
         for (sender, age) in exchange.frames(parcel) {
             for (set, vectors) in both() {
                 for frame in set.frames(sender, age, round, exchange) {
-                    match (parcel.part, &set.books) {
-                        (ParcelPart::Trackers, Some(books)) => {
-                            let sum = set.sum(device, vectors, books, frame)?;
-                            sink.write(device, &to_words::<D::Scalar>(&sum))?;
-                        }
-                        _ => self.write_decisions(device, set, vectors, frame, sink)?,
-                    }
+                    self.write_decisions(device, set, vectors, frame, sink)?;
                 }
             }
         }
@@ -317,7 +236,7 @@ impl<D: Device> LedgerMixing<D> {
         parcel: ParcelRoute,
         source: &mut dyn ParcelSource<D>,
     ) -> Result<()> {
-        if parcel.part == ParcelPart::Trackers && !self.has_books() {
+        if parcel.part == ParcelPart::Trackers {
             for (receiver, sender, _) in exchange.links(parcel.from, parcel.to) {
                 for LedgerSet { packed, mass, .. } in &mut self.sets {
                     for to in packed.vectors_of(receiver) {
@@ -333,18 +252,7 @@ impl<D: Device> LedgerMixing<D> {
                 let stride = set.packed.stride;
                 for frame in set.frames(sender, age, round, exchange) {
                     let at = set.place(frame, age);
-                    let Some(books) = set.books.as_mut().filter(|_| parcel.part == ParcelPart::Trackers)
-                    else {
-                        source.copy(device, &mut set.history.v, at, stride)?;
-                        continue;
-                    };
-                    let sums = to_sums(&source.read(device, SUM_WORDS * stride)?);
-                    let group = frame.vector - sender;
-                    let heard = exchange.links(parcel.from, parcel.to);
-                    for (receiver, ..) in heard.filter(|&(_, by, how_old)| (by, how_old) == (sender, age)) {
-                        let link = link_number(set.packed.agents, group + receiver, sender);
-                        device.write(&mut set.mass, link * stride, &books.take(link, &sums))?;
-                    }
+                    source.copy(device, &mut set.history.v, at, stride)?;
                 }
             }
         }
@@ -384,25 +292,6 @@ impl<D: Device> LedgerSet<D> {
         self.history.place(self.packed, frame.round, age, frame.vector)
     }
 
-    /// σ of a sender when it sent a frame.
-    fn sum(
-        &self,
-        device: &D,
-        vectors: &ExchangedVectors<D>,
-        books: &HostBooks<D::Scalar>,
-        frame: SentFrame,
-    ) -> Result<Vec<f64>> {
-        let stride = self.packed.stride;
-        // This round's share is set aside when it begins.
-        let now = match frame.age {
-            0 if frame.is_up => Some(device.read(&vectors.t, frame.vector * stride, stride)?),
-            _ => None,
-        };
-        let tracker_at = |age| device.read(&self.history.t, self.place(frame, age), stride);
-        let later = (1..frame.age).map(tracker_at).collect::<Result<Vec<_>>>()?;
-        Ok(books.sum(frame.vector, now.as_deref(), &later))
-    }
-
     /// What the receiver with the vector `to` takes, in a buffer of its own: as in `device/cpu/ledger.rs`.
     fn taken(
         &self,
@@ -440,7 +329,7 @@ impl LedgerExchange {
 }
 
 /// The number of the link from `sender` to the receiver that has this vector: an agent has none to itself.
-pub(in crate::fab) fn link_number(agents: usize, vector: usize, sender: usize) -> usize {
+fn link_number(agents: usize, vector: usize, sender: usize) -> usize {
     vector * (agents - 1) + sender - usize::from(sender > vector % agents)
 }
 

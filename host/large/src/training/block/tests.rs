@@ -9,7 +9,6 @@ use crate::data::Cache;
 use crate::device::{self, cpu::Cpu};
 use crate::fab::{Imbalance, RemoteHosts, StatePart};
 use crate::training::checkpoint::Checkpoint;
-use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::ResolvedScenario;
 
@@ -65,11 +64,10 @@ fn trainers_of<'a>(
     blocks: &[Block],
     prepared: &'a TrainingSetup,
     resolved: &'a ResolvedScenario,
-    has_books: bool,
 ) -> Vec<BlockTrainer<'a, Cpu<f32>>> {
     let part = |(host, block): (usize, &Block)| {
         let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, *block).unwrap();
-        plan.start_block(host, blocks.to_vec(), has_books).unwrap()
+        plan.start_block(host, blocks.to_vec()).unwrap()
     };
     blocks.iter().enumerate().map(part).collect()
 }
@@ -102,17 +100,19 @@ impl RemoteHosts<f32> for LocalHosts {
         while trainers[0].round() < round {
             let parcels: Vec<Vec<Parcel>> = trainers.iter_mut().map(begin).collect();
             for (host, trainer) in trainers.iter_mut().enumerate() {
-                let mut has_descended = false;
-                for ExpectedParcel { from, part, bytes } in trainer.expected() {
-                    // Decisions come before trackers, which the descent does not need.
-                    if part == ParcelPart::Trackers && !has_descended {
-                        trainer.descend().unwrap();
-                        has_descended = true;
+                // Decisions come before trackers, which the descent does not need.
+                let (decisions, trackers): (Vec<_>, Vec<_>) =
+                    trainer.expected().into_iter().partition(|parcel| parcel.part == ParcelPart::Decisions);
+                for (half, expected) in [decisions, trackers].into_iter().enumerate() {
+                    for ExpectedParcel { from, part, bytes } in expected {
+                        let is_it = |parcel: &&Parcel| (parcel.to, parcel.part) == (host, part);
+                        let parcel = parcels[from].iter().find(is_it).unwrap();
+                        assert_eq!(parcel.bytes.len(), bytes, "both ends plan the same");
+                        trainer.take(from, part, &parcel.bytes).unwrap();
                     }
-                    let is_it = |parcel: &&Parcel| (parcel.to, parcel.part) == (host, part);
-                    let parcel = parcels[from].iter().find(is_it).unwrap();
-                    assert_eq!(parcel.bytes.len(), bytes, "both ends plan the same");
-                    trainer.take(from, part, &parcel.bytes).unwrap();
+                    if half == 0 {
+                        trainer.descend().unwrap();
+                    }
                 }
                 trainer.end_round().unwrap();
             }
@@ -143,7 +143,7 @@ fn train_on(
     let prepared: &'static TrainingSetup =
         Box::leak(Box::new(TrainingSetup::new(&Cache::at(folder), &resolved.scenario).unwrap()));
     let blocks = blocks_of(sizes);
-    let trainers = Mutex::new(trainers_of(&blocks, prepared, resolved, false));
+    let trainers = Mutex::new(trainers_of(&blocks, prepared, resolved));
     let hosts = LocalHosts { blocks, trainers, overrun: 2 };
     let mut checkpoint = resumes.then(|| Checkpoint::open(folder, resolved).unwrap());
     let plan = TrainingPlan::of_block(Cpu::<f32>::new(), prepared, resolved, Block::NONE).unwrap();
@@ -236,110 +236,4 @@ fn a_run_goes_on_with_another_number_of_hosts() {
     let (resumed, _) = train(&of(3), parts.path(), true).unwrap();
     assert!(resumed.mean == expected.0.mean && resumed.weights == expected.0.weights);
     assert!(words(parts.path()) == words(whole.path()));
-}
-
-/// The whole state of a host, its books included.
-type BlockState = Vec<(StatePart, Vec<f32>)>;
-
-fn state(trainer: &BlockTrainer<'_, Cpu<f32>>) -> BlockState {
-    let swarm = trainer.swarm();
-    let parts = [swarm.parts(), swarm.book_parts()].concat();
-    let read = |(part, words): (StatePart, usize)| (part, swarm.read_part(part, 0, words).unwrap());
-    parts.into_iter().map(read).collect()
-}
-
-/// Three hosts, each of which may be away for some rounds or go back to an earlier state.
-struct LossyHosts<'a> {
-    trainers: Vec<BlockTrainer<'a, Cpu<f32>>>,
-    kept: Vec<BlockState>,
-    /// Rounds for which each stays away.
-    away: [u32; 3],
-    draws: Stream,
-}
-
-impl LossyHosts<'_> {
-    fn round(&mut self, round: u32) {
-        for host in 0..3 {
-            self.away[host] = self.away[host].saturating_sub(1);
-            match self.draws.below(12) {
-                0 => self.away[host] = 1 + self.draws.below(4),
-                1 => self.kept[host] = state(&self.trainers[host]),
-                2 => {
-                    for (part, words) in &self.kept[host] {
-                        self.trainers[host].swarm_mut().write_part(*part, 0, words).unwrap();
-                    }
-                    self.trainers[host].skip_to(round - 1).unwrap();
-                }
-                _ => {}
-            }
-        }
-        let present: Vec<usize> = (0..3).filter(|&host| self.away[host] == 0).collect();
-        let mut parcels: Vec<Vec<Parcel>> = vec![Vec::new(); 3];
-        for &host in &present {
-            if self.trainers[host].round() < round - 1 {
-                self.trainers[host].skip_to(round - 1).unwrap();
-            }
-            parcels[host] = begin(&mut self.trainers[host]);
-        }
-        for host in present {
-            self.take(host, &parcels);
-            // A round that is abandoned changes nothing.
-            if self.draws.below(10) > 0 {
-                self.trainers[host].end_round().unwrap();
-            } else {
-                self.trainers[host].skip_to(round).unwrap();
-            }
-        }
-    }
-
-    /// Lets a host take or miss each expected parcel.
-    fn take(&mut self, host: usize, parcels: &[Vec<Parcel>]) {
-        let trainer = &mut self.trainers[host];
-        let mut has_descended = false;
-        for ExpectedParcel { from, part, bytes } in trainer.expected() {
-            if part == ParcelPart::Trackers && !has_descended {
-                trainer.descend().unwrap();
-                has_descended = true;
-            }
-            match parcels[from].iter().find(|parcel| (parcel.to, parcel.part) == (host, part)) {
-                Some(parcel) if self.draws.below(4) > 0 => {
-                    assert_eq!(parcel.bytes.len(), bytes);
-                    trainer.take(from, part, &parcel.bytes).unwrap();
-                }
-                _ => trainer.miss(from),
-            }
-        }
-    }
-}
-
-/// Hosts miss parcels, stand still and go back to earlier states. Trackers and waiting mass of both ends of every link always
-/// add up to the gradients.
-#[test]
-fn books_balance_after_missed_parcels_and_restored_states() {
-    let folder = tempfile::tempdir().unwrap();
-    let of = |(method, order): (&str, &str)| {
-        let own = [
-            ("training.method", method.into()),
-            ("algorithm.eta_x", 0.01.into()),
-            ("algorithm.order", order.into()),
-        ];
-        scenario(&[&own[..], &with_ledger(faults().pop().unwrap().1)].concat())
-    };
-    let scenarios = [("cleaning", "adapt-first"), ("tuning", "combine-first")].map(of);
-    let setups = scenarios
-        .each_ref()
-        .map(|resolved| TrainingSetup::new(&Cache::at(folder.path()), &resolved.scenario).unwrap());
-    for seed in 0..200 {
-        let (resolved, prepared) = (&scenarios[seed as usize % 2], &setups[seed as usize % 2]);
-        let trainers = trainers_of(&blocks_of(&[1, 2, 1]), prepared, resolved, true);
-        let kept = trainers.iter().map(state).collect();
-        let draws = Stream::new(seed, 0, 0, Purpose::Air);
-        let mut hosts = LossyHosts { trainers, kept, away: [0; 3], draws };
-        for round in 1..=12 {
-            hosts.round(round);
-            for part in imbalances(&hosts.trainers) {
-                assert!(part.defect() < 1e-5, "seed {seed}, round {round}: {}", part.defect());
-            }
-        }
-    }
 }

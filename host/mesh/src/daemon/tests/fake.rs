@@ -1,7 +1,6 @@
-//! Hosts of this process, on lines that lose, repeat, damage, reorder and delay what passes them, by seed; each host can be stalled or
-//! killed.
+//! Hosts of this process, on lines that lose, repeat, damage, reorder and delay what passes them, by seed.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::mpsc;
 
@@ -13,16 +12,10 @@ use crate::hosts_file::Host;
 use crate::line::HostLine;
 use crate::message::HostMessage;
 
-/// Numbers of hosts that neither ask nor answer.
-type StalledHosts = Arc<Mutex<BTreeSet<usize>>>;
-
 /// A way to a host of this process that loses, repeats, damages, reorders and delays what passes it, by seed.
 #[derive(Debug)]
 struct FaultyLine {
     to: Arc<HostDaemon>,
-    /// The numbers of both ends; who starts runs has one beyond those of all hosts.
-    ends: [usize; 2],
-    stalled: StalledHosts,
     draws: Mutex<Stream>,
     /// How often each of these happens.
     rate: f64,
@@ -61,9 +54,6 @@ impl FaultyLine {
 impl HostLine for FaultyLine {
     fn ask(&self, question: HostMessage, _: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
         let mut question = one_piece(&question);
-        if self.ends.iter().any(|end| self.stalled.lock().unwrap().contains(end)) {
-            return std::thread::sleep(Duration::from_millis(5));
-        }
         if self.happens() {
             return;
         }
@@ -118,7 +108,6 @@ pub(crate) struct FakeHosts {
     threads: Vec<std::thread::JoinHandle<()>>,
     seed: u64,
     rate: f64,
-    stalled: StalledHosts,
 }
 
 impl FakeHosts {
@@ -139,14 +128,12 @@ impl FakeHosts {
             .map(|number| Arc::new(HostDaemon::new(name(number), BUILD.to_owned(), HostDevice::Cpu)))
             .collect();
         let interrupted = Arc::new(AtomicBool::new(false));
-        let stalled = StalledHosts::default();
-        let mut hosts = FakeHosts { states, interrupted, threads: Vec::new(), seed, rate, stalled };
+        let mut hosts = FakeHosts { states, interrupted, threads: Vec::new(), seed, rate };
         for number in 0..count {
             let (state, interrupted) = (Arc::clone(&hosts.states[number]), Arc::clone(&hosts.interrupted));
-            let (states, cache, stalled, boards) =
-                (hosts.states.clone(), Cache::at(cache), Arc::clone(&hosts.stalled), boards.clone());
+            let (states, cache, boards) = (hosts.states.clone(), Cache::at(cache), boards.clone());
             hosts.threads.push(std::thread::spawn(move || {
-                let dial = |_: &RunPlan, to: usize| Ok(peer(&states, &stalled, [number, to], seed, rate));
+                let dial = |_: &RunPlan, to: usize| Ok(peer(&states, [number, to], seed, rate));
                 state.take_part(&cache, &dial, boards.as_deref(), &interrupted, &mut |_| {});
             }));
         }
@@ -162,26 +149,10 @@ impl FakeHosts {
         let host =
             |number: usize| Host { name: format!("h{number}"), address: address(number), agents: None };
         let all = 0..self.states.len();
-        let peer = |to: usize| peer(&self.states, &self.stalled, [all.end, to], self.seed, self.rate);
+        let peer = |to: usize| peer(&self.states, [all.end, to], self.seed, self.rate);
         Cluster::of(all.clone().map(host).collect(), all.clone().map(peer).collect(), build.to_owned())
     }
 
-    /// Makes a host lose its memory, as if it was killed and started anew.
-    pub(crate) fn kill(&self, host: usize, run: &str) {
-        let (sender, _receiver) = mpsc::channel();
-        let end = pack(&(run, Request::End));
-        self.states[host].answer(&one_piece(&end), Box::new(ReplyChannel(sender)));
-    }
-
-    /// Lets a host neither ask nor answer.
-    pub(crate) fn stall(&self, host: usize) {
-        self.stalled.lock().unwrap().insert(host);
-    }
-
-    /// Lets all hosts go on.
-    pub(crate) fn wake(&self) {
-        self.stalled.lock().unwrap().clear();
-    }
 }
 
 impl Drop for FakeHosts {
@@ -190,7 +161,11 @@ impl Drop for FakeHosts {
         // A host that is not told that its run is over would wait for the starter.
         for host in 0..self.states.len() {
             let run = self.states[host].run().as_ref().map(|run| run.plan.run.clone());
-            run.iter().for_each(|run| self.kill(host, run));
+            let (sender, _receiver) = mpsc::channel();
+            let end = run.map(|run| pack(&(run, Request::End)));
+            end.iter().for_each(|end| {
+                self.states[host].answer(&one_piece(end), Box::new(ReplyChannel(sender.clone())));
+            });
         }
         self.states.iter().for_each(|state| state.changed.notify_all());
         for thread in self.threads.drain(..) {
@@ -199,15 +174,9 @@ impl Drop for FakeHosts {
     }
 }
 
-fn peer(
-    states: &[Arc<HostDaemon>],
-    stalled: &StalledHosts,
-    ends: [usize; 2],
-    seed: u64,
-    rate: f64,
-) -> HostPeer {
+fn peer(states: &[Arc<HostDaemon>], ends: [usize; 2], seed: u64, rate: f64) -> HostPeer {
     let [from, to] = ends;
     let draws = Mutex::new(Stream::new(seed, (from * 64 + to) as u32, 0, Purpose::Air));
-    let line = FaultyLine { to: Arc::clone(&states[to]), ends, stalled: Arc::clone(stalled), draws, rate };
+    let line = FaultyLine { to: Arc::clone(&states[to]), draws, rate };
     HostPeer::new(format!("h{to}"), Box::new(line))
 }

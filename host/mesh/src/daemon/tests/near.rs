@@ -6,7 +6,7 @@ use super::*;
 fn train_at(address: impl Fn(usize) -> String, more: &str, rate: f64) -> Vec<HostPart> {
     let case = TrainingCase::new(&format!("{SMALL}{more}"));
     let hosts = case.hosts(3, 3, rate);
-    case.compare(hosts.cluster_at(BUILD, address), LossPolicy::default())
+    case.compare(hosts.cluster_at(BUILD, address), PATIENCE)
 }
 
 #[test]
