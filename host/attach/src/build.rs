@@ -4,14 +4,10 @@ use crate::firmware::{MOST_WORDS, check_sizes};
 use crate::lock_step::LockStepBoards;
 use crate::slots::SlotBoards;
 use crate::{AgentLocation, Error, Placement};
-use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{PaceKind, Scenario};
-use fabswarm_sim::sealing::SwarmKey;
-use fabswarm_sim::swarm::{AgentSwarm, Remote, Swarm};
+use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, ExactAgents};
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// Words of the shadows of most problems.
@@ -43,73 +39,10 @@ pub fn build(
     }
     let parts = trial::exact_agents_with(scenario, own)?;
     let boards = start(scenario, &parts, &locations, &placement, interrupted)?;
-    shadows(scenario, parts, Box::new(boards))
-}
-
-/// Makes the swarm that `scenario` describes, with boards that other hosts start: `find` gets their agents and the key that they seal
-/// frames with.
-///
-/// # Errors
-/// - as [`build`];
-/// - if no agent runs on a board, or boards keep their own time;
-/// - [`Error::OtherHosts`] for those of `find`.
-pub fn build_shadows(
-    scenario: &Scenario,
-    own: Option<&OwnProblem>,
-    find: impl FnOnce(
-        BTreeSet<usize>,
-        Option<&SwarmKey>,
-    ) -> Result<Box<dyn Remote>, Box<dyn std::error::Error + Send + Sync>>,
-) -> Result<Box<dyn Swarm>, Error> {
-    let (_, locations) = placed(scenario)?;
-    let is_remote = |agent: &usize| locations[*agent] != AgentLocation::InProcess;
-    let remote: BTreeSet<usize> = (0..scenario.swarm.agents).filter(is_remote).collect();
-    if remote.is_empty() {
-        return Err(Diagnostic::new(
-            "other hosts run boards, and swarm.boards places no agent on one",
-            "place some, as `--boards native` does, or run the swarm on one host",
-        )
-        .into());
+    match check_sizes(&parts.task, scenario.swarm.agents)?.words {
+        0..=SMALL_WORDS => shadows_of::<SMALL_WORDS>(scenario, parts, boards),
+        _ => shadows_of::<MOST_WORDS>(scenario, parts, boards),
     }
-    let parts = trial::exact_agents_with(scenario, own)?;
-    check_sizes(&parts.task, scenario.swarm.agents)?;
-    let boards = find(remote, parts.setup.key.as_ref()).map_err(Error::OtherHosts)?;
-    shadows(scenario, parts, boards)
-}
-
-/// Starts the boards of the agents in `block`, for shadows that another process has with this key.
-///
-/// # Errors
-/// As [`build_shadows`].
-pub fn start_block(
-    scenario: &Scenario,
-    key: Option<SwarmKey>,
-    block: Range<usize>,
-    interrupted: &Arc<AtomicBool>,
-) -> Result<Box<dyn Remote>, Error> {
-    let (placement, mut locations) = placed(scenario)?;
-    for (agent, location) in locations.iter_mut().enumerate() {
-        if !block.contains(&agent) {
-            *location = AgentLocation::InProcess;
-        }
-    }
-    let mut parts = trial::exact_agents(scenario)?;
-    parts.setup.key = key;
-    Ok(Box::new(start(scenario, &parts, &locations, &placement, interrupted)?))
-}
-
-/// The locations of agents whose boards and shadows are in different processes.
-fn placed(scenario: &Scenario) -> Result<(Placement, Vec<AgentLocation>), Error> {
-    let placement: Placement = scenario.swarm.boards.parse()?;
-    let locations = placement.locations(scenario.swarm.agents)?;
-    if scenario.swarm.pace == PaceKind::Slots {
-        return Err(Diagnostic::new(
-            "boards on several hosts follow the air, and swarm.pace = \"slots\" lets them keep their own time",
-            "set swarm.pace to \"air\", or run the swarm on one host",
-        )
-        .into());
-    }
-    Ok((placement, locations))
 }
 
 fn start(
@@ -127,22 +60,11 @@ fn start(
     Ok(boards)
 }
 
-fn shadows(
-    scenario: &Scenario,
-    parts: ExactAgents,
-    boards: Box<dyn Remote>,
-) -> Result<Box<dyn Swarm>, Error> {
-    match check_sizes(&parts.task, scenario.swarm.agents)?.words {
-        0..=SMALL_WORDS => shadows_of::<SMALL_WORDS>(scenario, parts, boards),
-        _ => shadows_of::<MOST_WORDS>(scenario, parts, boards),
-    }
-}
-
 fn shadows_of<const WORDS: usize>(
     scenario: &Scenario,
     ExactAgents { task, setup, air, .. }: ExactAgents,
-    boards: Box<dyn Remote>,
+    boards: LockStepBoards,
 ) -> Result<Box<dyn Swarm>, Error> {
     let agents = AgentSwarm::<WORDS>::new(task, air, scenario.swarm.agents, setup);
-    Ok(Box::new(agents.map_err(trial::unbuildable)?.with_remote(boards)))
+    Ok(Box::new(agents.map_err(trial::unbuildable)?.with_remote(Box::new(boards))))
 }

@@ -18,9 +18,6 @@ pub enum Error {
     /// A scenario cannot be read.
     #[error(transparent)]
     Scenario(#[from] scenario::Error),
-    /// The boards of other hosts cannot be had.
-    #[error(transparent)]
-    OtherHosts(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {

@@ -64,7 +64,7 @@ mod placement;
 mod provision;
 mod slots;
 
-pub use build::{build, build_shadows, start_block};
+pub use build::build;
 pub use error::Error;
 pub use fabswarm_board_file::{ImageFormat, Uf2Drive};
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};

@@ -18,7 +18,7 @@ use crate::certificates::Credentials;
 use crate::daemon::{build_id, clock_s, other_build};
 use crate::hosts_file::Host;
 use crate::line::HostPeer;
-use crate::message::{HostBlock, HostStatus, PROTOCOL, Request, Response, RunKind, RunPlan};
+use crate::message::{HostBlock, HostStatus, PROTOCOL, Request, Response, RunPlan};
 use crate::zenoh_line::ZenohLine;
 
 /// Seconds that the clocks of hosts may differ by, the round trip included.
@@ -77,14 +77,14 @@ impl Cluster {
         Ok(self.status()?.iter().all(|status| status.run.is_none()))
     }
 
-    /// Starts a run of `agents` agents on all hosts, which is ended when what is returned is dropped. `interrupted` is set when the
+    /// Starts a run of `agents` agents with data of that `digest` on all hosts, which is ended when what is returned is dropped. `interrupted` is set when the
     /// user of a host wants it to end; a host that is silent for longer than `patience` is lost, and the run fails.
     ///
     /// # Errors
     /// When the hosts cannot agree on it.
     pub fn start(
         self,
-        kind: &RunKind,
+        digest: &str,
         scenario: &str,
         agents: usize,
         interrupted: &Arc<AtomicBool>,
@@ -111,7 +111,7 @@ impl Cluster {
             run: run_name(),
             protocol: PROTOCOL,
             build: self.build.clone(),
-            kind: kind.clone(),
+            digest: digest.to_owned(),
             scenario: scenario.to_owned(),
             hosts: places.clone(),
             host,

@@ -11,12 +11,11 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::data::Cache;
 
 use crate::SAME_BUILD;
-use crate::boards::{self, StartBoards};
 use crate::certificates::Credentials;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostedRun, RunEnd};
 use crate::line::{HostPeer, Replies};
-use crate::message::{HostStatus, PROTOCOL, Request, Response, RunKind, RunPlan, Unreadable, pack, unpack};
+use crate::message::{HostStatus, PROTOCOL, Request, Response, RunPlan, Unreadable, pack, unpack};
 use crate::refusals::HandshakeRefusal;
 use crate::worker::{self, Dial};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
@@ -54,14 +53,13 @@ pub struct HostSetup {
     pub refused: fn(HandshakeRefusal),
 }
 
-/// Takes part in runs until `interrupted`. Runs with boards need `start_boards`.
+/// Takes part in runs until `interrupted`.
 ///
 /// # Errors
 /// When it cannot listen.
 pub fn serve(
     setup: &HostSetup,
     cache: &Cache,
-    start_boards: Option<&StartBoards>,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(HostEvent),
 ) -> Result<(), Diagnostic> {
@@ -81,7 +79,7 @@ pub fn serve(
         });
         // The rounds stay on this thread: it is one of those that compute.
         let dial = |plan: &RunPlan, host: usize| dial(plan, host, credentials);
-        host.take_part(cache, &dial, start_boards, interrupted, observe);
+        host.take_part(cache, &dial, interrupted, observe);
         is_over.store(true, Ordering::Relaxed);
     });
     listener.close();
@@ -118,12 +116,11 @@ impl HostDaemon {
         }
     }
 
-    /// Takes part in one run after the other, with the lines that `dial` finds to the other hosts of each, and boards of this one.
+    /// Takes part in one run after the other, with the lines that `dial` finds to the other hosts of each.
     fn take_part(
         &self,
         cache: &Cache,
         dial: &Dial<'_>,
-        start_boards: Option<&StartBoards>,
         interrupted: &AtomicBool,
         observe: &mut dyn FnMut(HostEvent),
     ) {
@@ -131,10 +128,7 @@ impl HostDaemon {
             observe(HostEvent::Begun(Box::new(run.plan.clone())));
             let end = std::thread::scope(|scope| {
                 scope.spawn(|| run.answer_waiting(interrupted));
-                match &run.plan.kind {
-                    RunKind::Training { digest } => worker::work(&run, digest, cache, &self.device, dial),
-                    RunKind::Boards { .. } => boards::attend(&run, start_boards),
-                }
+                worker::work(&run, cache, &self.device, dial)
             });
             observe(HostEvent::Ended(end.unwrap_or_else(|error| RunEnd::Failed(error.to_string()))));
             self.wait_until_forgotten(&run);

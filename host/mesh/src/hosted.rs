@@ -341,11 +341,6 @@ impl HostedRun {
         self.state().end().is_some()
     }
 
-    /// Whether the user of this host wants it to end.
-    pub fn is_leaving(&self) -> bool {
-        self.state().is_leaving
-    }
-
     /// Whether no request about it will come again.
     pub fn is_forgotten(&self) -> bool {
         let state = self.state();

@@ -1,7 +1,7 @@
-//! Swarms on several hosts, over Zenoh: large agents, and boards.
+//! Swarms of large agents on several hosts, over Zenoh.
 //!
-//! Every host runs `fabswarm host` and owns a block of neighbouring agents; `fabswarm train --hosts` and `fabswarm run --hosts` start
-//! a run on them and keep its folder. Links of a round follow from the scenario, so every host knows what it must send and what it will get
+//! Every host runs `fabswarm host` and owns a block of neighbouring agents; `fabswarm train --hosts` starts a run on them and keeps its
+//! folder. Links of a round follow from the scenario, so every host knows what it must send and what it will get
 //! ([`fabswarm_large::training::block`]). They agree only on which round each may go on to.
 //!
 //! | module | what |
@@ -13,7 +13,6 @@
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
 //! | [`worker`], [`host_device`] | the rounds of a run on this host, and where it computes them |
-//! | [`boards`] | boards on other hosts, at both ends |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
 //! | [`cluster`] | the hosts of a run, as seen by the process that started it |
 //! | [`hosts_file`], [`local`] | which hosts, or as many processes on this machine |
@@ -29,7 +28,6 @@
 //!   `--host-patience` says. A process that hangs keeps its link.
 //! - Checksums: on loopback nothing else looks at the bytes.
 
-pub mod boards;
 pub mod certificates;
 pub mod chunks;
 pub mod cluster;

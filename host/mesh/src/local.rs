@@ -21,9 +21,6 @@ pub struct LocalHosts {
 }
 
 impl LocalHosts {
-    /// The values of `--device` and `--precision` of a host that computes on the CPU.
-    pub const ON_CPU: [&str; 2] = ["cpu", "tf32"];
-
     /// Starts hosts with the names of `hosts`, each with the value of `--device` and `--precision` that `device_of` has for its
     /// number, and waits until they listen.
     ///

@@ -1,12 +1,9 @@
 //! Requests and responses between hosts: a header, and words behind it.
 
-use std::fmt;
-
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::boards::BoardsReport;
 use fabswarm_large::device::Block;
 use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::{ParcelPart, StatePart};
@@ -52,10 +49,6 @@ pub enum Request {
     Slab,
     /// To share memory with the host of that number from now on, which has opened that slab.
     Share { host: usize },
-    /// To let its boards follow; what their shadows did is behind it. Batches are numbered from 1 on, and none is followed twice.
-    Boards { number: u64 },
-    /// Bytes of its boards' logs, from `offset` on.
-    BoardLogs { offset: usize },
     /// To forget the run.
     End,
 }
@@ -67,7 +60,8 @@ pub struct RunPlan {
     pub run: String,
     pub protocol: u32,
     pub build: String,
-    pub kind: RunKind,
+    /// The digest of samples, labels and start.
+    pub digest: String,
     /// The resolved scenario, as TOML.
     pub scenario: String,
     pub hosts: Vec<HostBlock>,
@@ -77,25 +71,6 @@ pub struct RunPlan {
     pub patience_ms: u64,
     /// Whether hosts of one machine share memory.
     pub shares_memory: bool,
-}
-
-/// The kind of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RunKind {
-    /// They compute large agents; the digest is of samples, labels and start.
-    Training { digest: String },
-    /// They have boards, which seal their frames with this key.
-    Boards { key: Option<RunKey> },
-}
-
-/// The bytes of a swarm's key, which `Debug` does not show.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunKey(pub [u8; 32]);
-
-impl fmt::Debug for RunKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RunKey(..)")
-    }
 }
 
 /// A host of a run: where it is, and which agents it computes.
@@ -118,7 +93,7 @@ pub enum Response {
         round: u32,
         is_leaving: bool,
     },
-    /// The words, or bytes, are behind it.
+    /// The words are behind it.
     Words,
     /// The number of sums of each kind; the numbers are behind it, each kind's sums before its sizes.
     Imbalances(Vec<usize>),
@@ -129,7 +104,6 @@ pub enum Response {
     Shared(SharedHeader),
     /// A slab of the memory it shares, if it shares any.
     Slab(Option<SlabHandle>),
-    Boards(Box<BoardsReport>),
     /// Why it does not do that.
     Refused(String),
 }

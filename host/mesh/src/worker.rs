@@ -25,30 +25,23 @@ use crate::near::NearMemory;
 /// Dials a host of a run by its number.
 pub type Dial<'d> = dyn Fn(&RunPlan, usize) -> Result<HostPeer, Diagnostic> + 'd;
 
-/// Takes part in a run with data of that digest until it is over.
+/// Takes part in a run until it is over.
 ///
 /// # Errors
 /// When the run cannot begin or go on here. The host keeps the reason for the starter of the run.
-pub fn work(
-    run: &HostedRun,
-    digest: &str,
-    cache: &Cache,
-    device: &HostDevice,
-    dial: &Dial<'_>,
-) -> Result<RunEnd, Error> {
+pub fn work(run: &HostedRun, cache: &Cache, device: &HostDevice, dial: &Dial<'_>) -> Result<RunEnd, Error> {
     let failed = |error| Error::from(fabswarm_large::training::Error::from(error));
     let ended = match device {
-        HostDevice::Cpu => take_part(run, digest, cache, Cpu::<f32>::new(), dial),
-        HostDevice::Gpu(gpu, precision) => Cuda::on(gpu, *precision)
-            .map_err(failed)
-            .and_then(|device| take_part(run, digest, cache, device, dial)),
+        HostDevice::Cpu => take_part(run, cache, Cpu::<f32>::new(), dial),
+        HostDevice::Gpu(gpu, precision) => {
+            Cuda::on(gpu, *precision).map_err(failed).and_then(|device| take_part(run, cache, device, dial))
+        }
     };
     ended.inspect_err(|error| run.fail(error.to_string()))
 }
 
 fn take_part<D: SharedMemory>(
     run: &HostedRun,
-    digest: &str,
     cache: &Cache,
     device: D,
     dial: &Dial<'_>,
@@ -65,7 +58,7 @@ fn take_part<D: SharedMemory>(
     let resolved =
         resolve_text_for(ScenarioCommand::Train, Some(file), &[]).map_err(|error| refused(&error))?;
     let prepared = TrainingSetup::new(cache, &resolved.scenario)?;
-    if prepared.digest() != digest {
+    if prepared.digest() != plan.digest {
         let training = &resolved.scenario.training;
         let what = format!(
             "its samples or weights of `{}` and `{}` differ from those of whoever starts the run",

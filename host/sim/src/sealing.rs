@@ -42,11 +42,6 @@ impl SwarmKey {
         Ok(key)
     }
 
-    /// The key with these bytes, which another process has drawn.
-    pub const fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
-        Self(bytes)
-    }
-
     /// A key that everybody who knows the seed can compute: only for tests that compare recorded frames.
     pub fn seeded_for_tests(seed: u64) -> Self {
         let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);

@@ -2,8 +2,6 @@
 
 use std::io::Read as _;
 use std::net::SocketAddr;
-#[cfg(feature = "boards")]
-use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +13,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::{device, interrupt};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_large::data::Cache;
-use fabswarm_mesh::boards::StartBoards;
 use fabswarm_mesh::certificates::{self, Credentials, STARTER};
 use fabswarm_mesh::cluster::Cluster;
 use fabswarm_mesh::daemon::{self, HostEvent, HostSetup};
@@ -24,19 +21,13 @@ use fabswarm_mesh::hosted::RunEnd;
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LISTENING;
 use fabswarm_mesh::message::HostStatus;
-#[cfg(feature = "boards")]
-use fabswarm_mesh::message::RunKind;
 use fabswarm_mesh::refusals::HandshakeRefusal;
 use fabswarm_sim::record::{agents, bytes};
-#[cfg(feature = "boards")]
-use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
-#[cfg(feature = "boards")]
-use fabswarm_sim::sealing::SwarmKey;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(super) fn command() -> Command {
     Command::new("host")
-        .about("Let this machine take part in runs that are started elsewhere with `train --hosts` or `run --hosts`")
+        .about("Let this machine take part in runs that are started elsewhere with `train --hosts`")
         .args_conflicts_with_subcommands(true)
         .subcommand(
             Command::new("new-cluster")
@@ -149,7 +140,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         HostEvent::Ended(RunEnd::Abandoned) => println!("the run was given up: who started it is gone"),
         HostEvent::Ended(RunEnd::Failed(what)) => eprintln!("error: {what}"),
     };
-    daemon::serve(&setup, &Cache::from_environment()?, start_boards(), &interrupted, &mut observe)?;
+    daemon::serve(&setup, &Cache::from_environment()?, &interrupted, &mut observe)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -158,26 +149,6 @@ fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // A host with fewer still answers its members.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-/// What starts the boards of this host, in builds that know boards.
-#[cfg(feature = "boards")]
-fn start_boards() -> Option<&'static StartBoards> {
-    Some(&|plan, given_up| {
-        let RunKind::Boards { key } = &plan.kind else { return Err("the run has no boards".to_owned()) };
-        let file = (Path::new("scenario.toml"), plan.scenario.as_str());
-        let resolved =
-            resolve_text_for(ScenarioCommand::Run, Some(file), &[]).map_err(|error| error.to_string())?;
-        let key = key.as_ref().map(|key| SwarmKey::from_bytes(key.0));
-        let block = plan.hosts[plan.host].block.range();
-        fabswarm_attach::start_block(&resolved.scenario, key, block, given_up)
-            .map_err(|error| error.to_string())
-    })
-}
-
-#[cfg(not(feature = "boards"))]
-fn start_boards() -> Option<&'static StartBoards> {
-    None
 }
 
 /// The hosts that `--hosts` names.

@@ -1,8 +1,6 @@
 //! `fabswarm run`: a swarm trial.
 
 mod braille;
-#[cfg(feature = "mesh")]
-mod hosts;
 mod progress;
 mod recorded;
 mod screen;
@@ -25,7 +23,7 @@ use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::TrialOutcome;
 use fabswarm_view::{RecordedTrial, TrialArtifacts};
 
-#[cfg(all(feature = "boards", not(feature = "mesh")))]
+#[cfg(feature = "boards")]
 use fabswarm_attach::build;
 #[cfg(not(feature = "boards"))]
 fn build(
@@ -66,7 +64,6 @@ pub(super) fn command() -> Command {
                 .conflicts_with("pace"),
         )
         .args(board_arguments())
-        .args(host_arguments())
         .args(flags::arguments(scenario::ScenarioCommand::Run))
 }
 
@@ -75,14 +72,6 @@ fn board_arguments() -> Vec<Arg> {
     #[cfg(feature = "boards")]
     return vec![flags::boards_dir()];
     #[cfg(not(feature = "boards"))]
-    Vec::new()
-}
-
-/// The flags about hosts, in builds that know them.
-fn host_arguments() -> Vec<Arg> {
-    #[cfg(feature = "mesh")]
-    return hosts::arguments();
-    #[cfg(not(feature = "mesh"))]
     Vec::new()
 }
 
@@ -115,10 +104,6 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
             "name one of them"
         ));
     }
-    // Hosts are let go after the swarm.
-    #[cfg(feature = "mesh")]
-    let (hosts, mut swarm) = hosts::build(matches, &resolved, own, &interrupted)?;
-    #[cfg(not(feature = "mesh"))]
     let mut swarm = build(scenario, own, &interrupted)?;
     note_turns(swarm.turns());
     if let (Some(agent), Some(boards)) = (followed, swarm.boards()) {
@@ -144,10 +129,6 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         matches!(outcome.summary.stopped_because, StoppedBecause::Converged | StoppedBecause::SmallGradient);
     if is_early && !output::is_quiet() {
         note_unreached_outages(scenario, outcome.summary.rounds);
-    }
-    #[cfg(feature = "mesh")]
-    if let Some(hosts) = &hosts {
-        hosts.conclude(&folder, outcome.summary.rounds)?;
     }
     let code = verdict(scenario, &outcome);
     page.stay(&interrupted);

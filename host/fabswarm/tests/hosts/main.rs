@@ -1,7 +1,6 @@
 //! Swarms on several hosts, as real processes on loopback.
 #![cfg(feature = "mesh")]
 
-mod gateways;
 mod strangers;
 #[path = "../support/command.rs"]
 mod support;

@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -284,6 +284,7 @@ fn a_host_that_stalls_is_cut_off_or_is_killed_and_comes_back_costs_no_bit() {
     let relay = TcpRelay::to(&hosts[0].address);
     hosts[0].address.clone_from(&relay.address);
     hosts_file(folder.path(), &[&hosts[0], &hosts[1]]);
+    let long = ["--epochs", "30", "--checkpoint-every", "5", "--algorithm", "ledger", "--iid-loss", "0.2"];
     let long = |more: &[&str]| {
         let mut command = fabswarm(folder.path());
         command.arg("train").args(&SMALL[..8]).args(long).args(more);

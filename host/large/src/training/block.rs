@@ -69,17 +69,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         rounds: u32,
     ) -> Result<Self, Error> {
         swarm.begin(&batches.draw(0))?;
-        Ok(BlockTrainer {
-            prepared,
-            links,
-            linked: 0,
-            heard: None,
-            swarm,
-            batches,
-            host,
-            blocks,
-            rounds,
-        })
+        Ok(BlockTrainer { prepared, links, linked: 0, heard: None, swarm, batches, host, blocks, rounds })
     }
 
     /// Rounds done.

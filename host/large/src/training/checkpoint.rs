@@ -8,7 +8,6 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use crc::{CRC_32_ISCSI, Crc, Table};
-use fabswarm_diagnostic::Diagnostic;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
 use super::Error;

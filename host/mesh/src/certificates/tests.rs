@@ -35,7 +35,7 @@ fn with_host(credentials: &Credentials, cache: &Path, test: impl FnOnce(&str)) {
                     sender.send(address.to_string()).unwrap();
                 }
             };
-            serve(&setup, &Cache::at(cache), None, interrupted, &mut observe).unwrap();
+            serve(&setup, &Cache::at(cache), interrupted, &mut observe).unwrap();
         });
         let address = listening.recv_timeout(Duration::from_secs(30)).unwrap();
         let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&address)));

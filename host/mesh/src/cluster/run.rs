@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct ClusterRun {
     name: String,
     peers: Arc<Vec<HostPeer>>,
-    pub(crate) blocks: Vec<Block>,
+    pub(super) blocks: Vec<Block>,
     /// The number of the last command.
     command_seq: AtomicU64,
     /// The last round that all hosts are known to have done.
@@ -61,7 +61,7 @@ impl ClusterRun {
     }
 
     /// Asks a host.
-    pub(crate) fn ask(
+    pub(super) fn ask(
         &self,
         host: usize,
         request: &Request,
@@ -82,16 +82,16 @@ impl ClusterRun {
         &self.name
     }
 
-    pub(crate) fn host_name(&self, host: usize) -> &str {
+    fn host_name(&self, host: usize) -> &str {
         &self.peers[host].name
     }
 
-    pub(crate) fn unexpected(&self, host: usize, response: &Response) -> Error {
+    pub(super) fn unexpected(&self, host: usize, response: &Response) -> Error {
         unexpected(&self.peers[host], response)
     }
 
     /// Ends the run in an orderly way, as the user of a host asked.
-    pub(crate) fn interrupt(&self) {
+    fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
@@ -105,7 +105,7 @@ impl ClusterRun {
         self.command_seq.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub(crate) fn hosts(&self) -> std::ops::Range<usize> {
+    pub(super) fn hosts(&self) -> std::ops::Range<usize> {
         0..self.peers.len()
     }
 
@@ -135,13 +135,11 @@ impl ClusterRun {
     /// # Errors
     /// When a host does not answer.
     pub fn parts(&self) -> Result<Vec<HostPart>, Error> {
-        let of = |host: usize| {
-            match self.ask(host, &Request::Traffic, &[])? {
-                (Response::Traffic(traffic), _) => {
-                    Ok(HostPart { name: self.host_name(host).to_owned(), block: self.blocks[host], traffic })
-                }
-                (other, _) => Err(self.unexpected(host, &other)),
+        let of = |host: usize| match self.ask(host, &Request::Traffic, &[])? {
+            (Response::Traffic(traffic), _) => {
+                Ok(HostPart { name: self.host_name(host).to_owned(), block: self.blocks[host], traffic })
             }
+            (other, _) => Err(self.unexpected(host, &other)),
         };
         self.hosts().map(of).collect()
     }

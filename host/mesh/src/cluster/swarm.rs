@@ -1,7 +1,7 @@
 //! A run on several hosts in place of agents that are computed here.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fabswarm_large::device::{self, Block};
 use fabswarm_large::fab::{Imbalance, RemoteHosts, StatePart};

@@ -70,9 +70,8 @@ impl TrainingCase {
     }
 
     fn start(&self, cluster: Cluster, patience: Duration) -> Result<ClusterSwarm, Error> {
-        let kind = RunKind::Training { digest: self.prepared.digest() };
         let (text, agents) = (self.resolved.to_repeatable_toml(), self.resolved.scenario.swarm.agents);
-        let run = cluster.start(&kind, &text, agents, &self.interrupted, patience)?;
+        let run = cluster.start(&self.prepared.digest(), &text, agents, &self.interrupted, patience)?;
         Ok(ClusterSwarm(Arc::new(run)))
     }
 
@@ -157,9 +156,8 @@ fn hosts_refuse_other_builds_other_data_and_a_second_run() {
     let start = |build: &str| case.start(hosts.cluster(build), PATIENCE);
     let other = start("older").unwrap_err().to_string();
     assert!(other.contains("host h0: it runs build test") && other.contains("build older"), "{other}");
-    let kind = RunKind::Training { digest: "0000".to_owned() };
     let (cluster, text) = (hosts.cluster(BUILD), case.resolved.to_repeatable_toml());
-    let data = cluster.start(&kind, &text, 4, &case.interrupted, PATIENCE);
+    let data = cluster.start("0000", &text, 4, &case.interrupted, PATIENCE);
     let data = data.unwrap_err().to_string();
     assert!(data.contains("its samples or weights of `sample`") && data.contains("help: "), "{data}");
     let run = start(BUILD).unwrap();

@@ -2,7 +2,7 @@ use std::sync::mpsc;
 
 use super::*;
 use crate::daemon::tests::fake::ReplyChannel;
-use crate::message::{HostBlock, PROTOCOL, RunKind, unpack};
+use crate::message::{HostBlock, PROTOCOL, unpack};
 use fabswarm_large::device::Block;
 
 fn run_of(hosts: usize) -> HostedRun {
@@ -15,7 +15,7 @@ fn run_of(hosts: usize) -> HostedRun {
         run: "a".to_owned(),
         protocol: PROTOCOL,
         build: String::new(),
-        kind: RunKind::Training { digest: String::new() },
+        digest: String::new(),
         scenario: String::new(),
         hosts: (0..hosts).map(place).collect(),
         host: 0,
@@ -79,7 +79,7 @@ fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
     run.plan.patience_ms = 40;
     std::thread::scope(|scope| {
         scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
-        let answer = ask(&run, Request::BoardLogs { offset: 0 }).recv().unwrap();
+        let answer = ask(&run, Request::Imbalances { round: 1, offset: 0 }).recv().unwrap();
         assert_eq!(unpack::<Response>(&[&answer]).unwrap().0, Response::NotYet);
         drop(ask(&run, Request::End));
     });

@@ -4,7 +4,6 @@ use super::DigestCounts;
 use super::links::{LinkBlock, LinkTable};
 use crate::air::Air;
 use fabswarm_shared::scalar::Scalar;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Swarms up to this size are seen with every link; of larger ones only links that carried something, and not all of those.
@@ -72,7 +71,7 @@ pub struct AgentView {
 }
 
 /// The board of an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BoardView {
     /// How often it was compared with its shadow.
     pub digests: DigestCounts,

@@ -14,13 +14,12 @@ use super::super::live::LivePage;
 use super::super::{host, interrupt};
 use super::{TrainingJob, open_folder, prepare};
 use fabswarm_large::device::{self, Block, Device};
-use fabswarm_large::training::checkpoint::Checkpoint;
 use fabswarm_large::training::TrainingPlan;
+use fabswarm_large::training::checkpoint::Checkpoint;
 use fabswarm_mesh::certificates::Credentials;
 use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostPart};
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LocalHosts;
-use fabswarm_mesh::message::RunKind;
 use fabswarm_sim::record::{RunFolder, agents, bytes};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, Scenario, ScenarioCommand};
 
@@ -102,13 +101,13 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
     let device = format!("{} hosts", hosts.len());
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
-    let (kind, scenario) = (RunKind::Training { digest: prepared.digest() }, resolved.to_repeatable_toml());
+    let (digest, scenario) = (prepared.digest(), resolved.to_repeatable_toml());
     loop {
         // Nobody is computed here.
         let planned = TrainingPlan::of_block(new_device()?, &prepared, resolved, Block::NONE)?;
         let cluster = Cluster::dial(hosts.clone(), &credentials)?.sharing_memory(shares_memory);
         let agents_of_all = resolved.scenario.swarm.agents;
-        let run = cluster.start(&kind, &scenario, agents_of_all, &interrupted, patience)?;
+        let run = cluster.start(&digest, &scenario, agents_of_all, &interrupted, patience)?;
         let run = Arc::new(run);
         for HostPart { name, block, .. } in run.parts()? {
             println!("{name}: {} from number {} on", agents(block.agents), block.first);

@@ -31,9 +31,8 @@ fn words_come_back_from_slabs_as_they_were() {
 fn a_slab_is_used_again_when_nobody_has_it_and_not_before() {
     let device = Cpu::<f32>::new();
     let mut pool = SlabPool::new(&device, "a/0").unwrap();
-    let mut fill = |word: f32| {
-        pool.fill(&device, 1, |writer| writer.copy(&device, &vec![word], 0, 1)).unwrap().unwrap()
-    };
+    let mut fill =
+        |word: f32| pool.fill(&device, 1, |writer| writer.copy(&device, &vec![word], 0, 1)).unwrap().unwrap();
     let (first, second) = (fill(1.0), fill(2.0));
     assert_ne!(first.slabs, second.slabs);
     let mut opened = OpenedSlabs::default();

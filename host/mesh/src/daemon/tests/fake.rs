@@ -112,17 +112,6 @@ pub(crate) struct FakeHosts {
 
 impl FakeHosts {
     pub(crate) fn start(count: usize, seed: u64, rate: f64, cache: &Path) -> Self {
-        Self::with_boards(count, seed, rate, cache, None)
-    }
-
-    /// Hosts that can start boards.
-    pub(crate) fn with_boards(
-        count: usize,
-        seed: u64,
-        rate: f64,
-        cache: &Path,
-        boards: Option<Arc<StartBoards>>,
-    ) -> Self {
         let name = |number| format!("h{number}");
         let states: Vec<Arc<HostDaemon>> = (0..count)
             .map(|number| Arc::new(HostDaemon::new(name(number), BUILD.to_owned(), HostDevice::Cpu)))
@@ -131,10 +120,10 @@ impl FakeHosts {
         let mut hosts = FakeHosts { states, interrupted, threads: Vec::new(), seed, rate };
         for number in 0..count {
             let (state, interrupted) = (Arc::clone(&hosts.states[number]), Arc::clone(&hosts.interrupted));
-            let (states, cache, boards) = (hosts.states.clone(), Cache::at(cache), boards.clone());
+            let (states, cache) = (hosts.states.clone(), Cache::at(cache));
             hosts.threads.push(std::thread::spawn(move || {
                 let dial = |_: &RunPlan, to: usize| Ok(peer(&states, [number, to], seed, rate));
-                state.take_part(&cache, &dial, boards.as_deref(), &interrupted, &mut |_| {});
+                state.take_part(&cache, &dial, &interrupted, &mut |_| {});
             }));
         }
         hosts
@@ -152,7 +141,6 @@ impl FakeHosts {
         let peer = |to: usize| peer(&self.states, [all.end, to], self.seed, self.rate);
         Cluster::of(all.clone().map(host).collect(), all.clone().map(peer).collect(), build.to_owned())
     }
-
 }
 
 impl Drop for FakeHosts {

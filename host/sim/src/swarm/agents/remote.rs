@@ -1,12 +1,11 @@
 //! Agents that run outside this process.
 
 use crate::swarm::{BoardView, SwarmError};
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::{fmt, io};
 
 /// Comparisons of boards with their shadows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DigestCounts {
     /// Digests compared.
     pub checks: u64,
@@ -15,7 +14,7 @@ pub struct DigestCounts {
 }
 
 /// What happened to a board outside of what the scenario plans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardChange {
     /// It is gone, and its memory with it.
     Lost { agent: usize },
@@ -24,7 +23,7 @@ pub enum BoardChange {
 }
 
 /// The end of a round of a board's shadow.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShadowRound {
     /// The digest of its state.
     pub digest: u32,
@@ -37,7 +36,7 @@ pub struct ShadowRound {
 }
 
 /// A warning or error that a board logged, or an event that the host noticed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardWarning {
     /// The agent on the board.
     pub agent: usize,
