@@ -6,7 +6,6 @@
 mod archive;
 mod cache;
 pub mod catalogue;
-mod cifar;
 pub mod cleaning_score;
 mod client;
 mod dataset;
@@ -51,7 +50,6 @@ pub fn load(cache: &Cache, name: &str) -> Result<Dataset, Diagnostic> {
     };
     match entry.kind {
         catalogue::EntryKind::Idx => idx::read_folder(&cache.checked_folder(entry)?),
-        catalogue::EntryKind::Cifar => cifar::read_folder(&cache.checked_folder(entry)?),
         catalogue::EntryKind::Imdb => imdb::read_folder(&cache.checked_folder(entry)?),
         catalogue::EntryKind::Model => Err(unknown_data(name)),
     }
@@ -91,10 +89,7 @@ mod tests {
     fn unknown_names_list_the_known_ones() {
         let cache = Cache::at("nowhere");
         let message = load(&cache, "imagenet").unwrap_err().to_string();
-        assert!(
-            message.contains("`imagenet`") && message.contains("fashion-mnist, imdb, cifar10"),
-            "{message}"
-        );
+        assert!(message.contains("`imagenet`") && message.contains("fashion-mnist, imdb"), "{message}");
         assert!(load(&cache, "minilm").is_err(), "a model is not a data set");
         let message = model_folder(&cache, "mnist").unwrap_err().to_string();
         assert!(message.contains("minilm, mpnet-base") && !message.contains("imdb"), "{message}");
@@ -109,7 +104,6 @@ mod tests {
         for (name, classes, train, test) in [
             ("mnist", 10, 60_000, 10_000),
             ("fashion-mnist", 10, 60_000, 10_000),
-            ("cifar10", 10, 50_000, 10_000),
             ("imdb", 2, 25_000, 25_000),
         ] {
             let dataset = load(&cache, name).unwrap();

@@ -1,6 +1,5 @@
 //! Layers: each lays its forward operations down, remembers what it saved, and lays its hand-derived backward operations.
 
-pub mod activation;
 #[cfg(test)]
 mod checking;
 pub mod conv2d;
@@ -11,10 +10,8 @@ pub mod linear;
 pub mod loss;
 pub mod norm;
 pub mod pool;
-pub mod residual;
 pub mod transformer;
 
-pub use activation::Activation;
 pub use conv2d::Conv2d;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -23,7 +20,6 @@ pub use linear::Linear;
 pub use loss::CrossEntropy;
 pub use norm::Norm;
 pub use pool::Pool;
-pub use residual::Residual;
 pub use transformer::Transformer;
 
 use crate::program::{MemorySpace, ModelProgram, ProgramBuilder, View};

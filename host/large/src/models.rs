@@ -16,8 +16,6 @@ pub enum Model {
     Mlp { inputs: usize, hidden: usize, classes: usize },
     /// LeNet-like: two convolutions of 5 × 5 with pooling, two linear layers.
     LeNet { side: usize, channels: usize, classes: usize },
-    /// ResNet-18 for small images, with group norm (a batch norm would mix an agent's samples into its statistics).
-    ResNet18 { side: usize, channels: usize, width: usize, classes: usize },
     /// BERT or MPNet with a classifier on its first token.
     Encoder(BertEncoder),
 }
@@ -28,9 +26,7 @@ impl Model {
             Model::SoftmaxRegression { inputs, .. } | Model::Mlp { inputs, .. } => {
                 Input::Features { width: *inputs }
             }
-            Model::LeNet { side, channels, .. } | Model::ResNet18 { side, channels, .. } => {
-                Input::Features { width: side * side * channels }
-            }
+            Model::LeNet { side, channels, .. } => Input::Features { width: side * side * channels },
             Model::Encoder(encoder) => Input::Tokens { sequence: encoder.sequence },
         }
     }
@@ -39,8 +35,7 @@ impl Model {
         match self {
             Model::SoftmaxRegression { classes, .. }
             | Model::Mlp { classes, .. }
-            | Model::LeNet { classes, .. }
-            | Model::ResNet18 { classes, .. } => *classes,
+            | Model::LeNet { classes, .. } => *classes,
             Model::Encoder(encoder) => encoder.classes,
         }
     }
@@ -67,18 +62,14 @@ impl Model {
                          (kernel row, kernel column, channel) x filter, ReLU; then 2 x 2 maximum"
                     )
                 };
-                vec![conv("conv1"), conv("conv2"), linear("hidden1", ", ReLU"), linear("hidden2", ", ReLU"), head]
+                vec![
+                    conv("conv1"),
+                    conv("conv2"),
+                    linear("hidden1", ", ReLU"),
+                    linear("hidden2", ", ReLU"),
+                    head,
+                ]
             }
-            Model::ResNet18 { .. } => vec![
-                "stem: 3 x 3 convolution, padding 1, group norm of 8 groups, ReLU; images in height, width, channel, \
-                 weights (kernel row, kernel column, channel) x filter"
-                    .to_owned(),
-                "stage0 to stage3, two residual blocks each: conv1, norm1, ReLU, conv2, norm2, plus the input or its \
-                 skip, ReLU; the first block of stages 1 to 3 has stride 2"
-                    .to_owned(),
-                "mean over height and width".to_owned(),
-                head,
-            ],
             Model::Encoder(_) => {
                 let encoder = "encoder as published, weights transposed to input x output, query, key and value side by side";
                 vec![encoder.to_owned(), head]
@@ -89,10 +80,9 @@ impl Model {
     /// The passes of one agent over `samples` samples.
     pub fn program(&self, samples: usize) -> ModelProgram {
         match self {
-            Model::SoftmaxRegression { .. }
-            | Model::Mlp { .. }
-            | Model::LeNet { .. }
-            | Model::ResNet18 { .. } => image::program(self, samples),
+            Model::SoftmaxRegression { .. } | Model::Mlp { .. } | Model::LeNet { .. } => {
+                image::program(self, samples)
+            }
             Model::Encoder(encoder) => encoder.program(samples),
         }
     }

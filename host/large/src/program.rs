@@ -6,7 +6,7 @@
 pub mod arena;
 pub mod op;
 
-pub use op::{Function, Gemm, Geometry, Op, Pooling};
+pub use op::{Function, Gemm, Geometry, Op};
 
 use crate::parameters::{Layout, Start};
 

@@ -46,7 +46,6 @@ fn models() -> Vec<(&'static str, f64, Model)> {
         ("mlp of odd sizes", 2.0, Model::Mlp { inputs: 37, hidden: 21, classes: 3 }),
         ("lenet", 1.0, Model::LeNet { side: 12, channels: 1, classes: 10 }),
         ("lenet on many rows", 4.0, Model::LeNet { side: 28, channels: 1, classes: 10 }),
-        ("resnet", 10.0, Model::ResNet18 { side: 16, channels: 3, width: 8, classes: 10 }),
         ("bert", 1.0, Model::Encoder(encoder)),
         ("bert of odd sizes, with dropout", 1.0, Model::Encoder(odd)),
         ("mpnet", 1.0, Model::Encoder(mpnet)),

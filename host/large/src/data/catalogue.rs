@@ -36,8 +36,6 @@ impl Entry {
 pub enum EntryKind {
     /// idx files of grey images.
     Idx,
-    /// PNG batches with JSON labels.
-    Cifar,
     /// Film reviews.
     Imdb,
     /// A folder with `config.json`, `model.safetensors` and `tokenizer.json`.

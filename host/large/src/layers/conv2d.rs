@@ -1,5 +1,5 @@
 //! Convolution as one matrix product over patches: an image row-major in height, width, channel makes the output of the
-//! product the next image, and bias, norm and pooling see plain rows.
+//! product the next image, and bias and pooling see plain rows.
 //!
 //! The matrix of patches is up to `kernel²` times the image, so it is rebuilt in the backward pass instead of kept.
 
@@ -13,40 +13,23 @@ pub struct Conv2d {
     geometry: Geometry,
     filters: usize,
     function: Function,
-    has_bias: bool,
     weights: LinearWeights,
     saved: Option<(View, View)>,
 }
 
 impl Conv2d {
-    /// With a bias and a function after it.
     pub fn new(name: impl Into<String>, geometry: Geometry, filters: usize, function: Function) -> Self {
         Conv2d {
             name: name.into(),
             geometry,
             filters,
             function,
-            has_bias: true,
             weights: LinearWeights::default(),
             saved: None,
         }
     }
 
-    /// Without bias or function: a norm follows.
-    pub fn plain(name: impl Into<String>, geometry: Geometry, filters: usize) -> Self {
-        Conv2d { has_bias: false, ..Conv2d::new(name, geometry, filters, Function::Identity) }
-    }
-
-    /// A 1 × 1 convolution with stride 1 reads its input as the matrix of patches.
-    fn is_plain_product(&self) -> bool {
-        let Geometry { kernel, stride, padding, .. } = self.geometry;
-        (kernel, stride, padding) == (1, 1, 0)
-    }
-
     fn patches(&self, builder: &mut ProgramBuilder, x: View) -> View {
-        if self.is_plain_product() {
-            return x;
-        }
         let patches = builder.buffer(self.geometry.rows() * self.geometry.patch());
         builder.push(Op::Patches { x, patches, geometry: self.geometry });
         patches
@@ -56,11 +39,11 @@ impl Conv2d {
 impl Layer for Conv2d {
     fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
         let sizes = [self.geometry.rows(), self.geometry.patch(), self.filters];
-        self.weights = LinearWeights::add(builder, &self.name, sizes, self.has_bias);
+        self.weights = LinearWeights::add(builder, &self.name, sizes);
         let patches = self.patches(builder, x);
         let u = self.weights.multiply(builder, patches);
         self.saved = Some((x, u));
-        if self.has_bias { self.weights.activate(builder, u, self.function) } else { u }
+        self.weights.activate(builder, u, self.function)
     }
 
     fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
@@ -70,9 +53,6 @@ impl Layer for Conv2d {
         let patches = self.patches(builder, x);
         self.weights.matrix_gradient(builder, patches, d);
         wants_input.then(|| {
-            if self.is_plain_product() {
-                return self.weights.input_gradient(builder, d);
-            }
             let Geometry { images, height, width, channels, .. } = self.geometry;
             let dx = builder.buffer(images * height * width * channels);
             // The patches have been read for the last time: their gradient takes their place.

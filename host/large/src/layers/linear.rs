@@ -37,7 +37,7 @@ impl Linear {
 
 impl Layer for Linear {
     fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        let weights = LinearWeights::add(builder, &self.name, self.sizes, true);
+        let weights = LinearWeights::add(builder, &self.name, self.sizes);
         let u = weights.multiply(builder, x);
         self.saved = Some(LinearSaved { weights, x, u });
         weights.activate(builder, u, self.function)
@@ -51,28 +51,23 @@ impl Layer for Linear {
     }
 }
 
-/// Where a weight matrix and, when there is one, its bias are, and what is multiplied with it.
+/// Where a weight matrix and its bias are, and what is multiplied with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinearWeights {
     rows: usize,
     inputs: usize,
     outputs: usize,
     matrix: usize,
-    pub(super) bias: Option<usize>,
+    pub(super) bias: usize,
 }
 
 impl LinearWeights {
     /// Adds `weight` and `bias`, started as PyTorch starts them: uniform in ±1/√inputs.
-    pub fn add(
-        builder: &mut ProgramBuilder,
-        name: &str,
-        [rows, inputs, outputs]: [usize; 3],
-        has_bias: bool,
-    ) -> Self {
+    pub fn add(builder: &mut ProgramBuilder, name: &str, [rows, inputs, outputs]: [usize; 3]) -> Self {
         let bound = Start::Uniform(1.0 / (inputs as f64).sqrt());
         builder.within(name, |builder| {
             let matrix = builder.parameter("weight", &[inputs, outputs], bound);
-            let bias = has_bias.then(|| builder.parameter("bias", &[outputs], bound));
+            let bias = builder.parameter("bias", &[outputs], bound);
             LinearWeights { rows, inputs, outputs, matrix, bias }
         })
     }
@@ -91,7 +86,7 @@ impl LinearWeights {
     pub fn activate(&self, builder: &mut ProgramBuilder, u: View, function: Function) -> View {
         let &LinearWeights { rows, outputs, bias, .. } = self;
         let out = if function == Function::Gelu { builder.buffer(rows * outputs) } else { u };
-        builder.push(Op::Activate { x: u, out, bias, rows, columns: outputs, function });
+        builder.push(Op::Activate { x: u, out, bias: Some(bias), rows, columns: outputs, function });
         out
     }
 
@@ -99,7 +94,7 @@ impl LinearWeights {
     pub fn activate_backward(&self, builder: &mut ProgramBuilder, u: View, d: View, function: Function) {
         if function != Function::Identity {
             let (rows, columns) = (self.rows, self.outputs);
-            let bias = self.bias.filter(|_| function == Function::Gelu);
+            let bias = (function == Function::Gelu).then_some(self.bias);
             builder.push(Op::ActivateBackward { saved: u, d, bias, rows, columns, function });
         }
     }
@@ -111,9 +106,7 @@ impl LinearWeights {
     }
 
     pub fn bias_gradient(&self, builder: &mut ProgramBuilder, d: View) {
-        if let Some(bias) = self.bias {
-            builder.push(Op::BiasGradient { d, bias, rows: self.rows, columns: self.outputs });
-        }
+        builder.push(Op::BiasGradient { d, bias: self.bias, rows: self.rows, columns: self.outputs });
     }
 
     /// `dW = xᵀ d`.

@@ -18,7 +18,7 @@ impl CrossEntropy {
 
     pub fn forward(&mut self, builder: &mut ProgramBuilder, x: View) {
         let (samples, classes) = (builder.samples(), builder.classes());
-        self.weights = LinearWeights::add(builder, &self.name, [samples, self.inputs, classes], true);
+        self.weights = LinearWeights::add(builder, &self.name, [samples, self.inputs, classes]);
         let logits = self.weights.multiply(builder, x);
         builder.push(Op::CrossEntropy { logits, bias: self.weights.bias, classes });
         self.saved = Some((x, logits));

@@ -1,4 +1,4 @@
-//! Layer norm and group norm: one operation, over different sets of words.
+//! Layer norm.
 
 use super::Layer;
 use crate::parameters::Start;
@@ -23,23 +23,9 @@ struct NormSaved {
 
 impl Norm {
     /// Normalises every row by itself.
-    pub fn layer(name: impl Into<String>, rows: usize, columns: usize, epsilon: f64) -> Self {
-        Norm::new(name.into(), NormShape { rows, area: 1, columns, groups: 1, epsilon })
-    }
-
-    /// Normalises every group of channels of every image.
-    pub fn group(
-        name: impl Into<String>,
-        images: usize,
-        area: usize,
-        channels: usize,
-        groups: usize,
-    ) -> Self {
-        Norm::new(name.into(), NormShape { rows: images, area, columns: channels, groups, epsilon: 1e-5 })
-    }
-
-    fn new(name: String, shape: NormShape) -> Self {
-        Norm { name, shape, gain: 0, shift: 0, saved: None }
+    pub fn new(name: impl Into<String>, rows: usize, columns: usize, epsilon: f64) -> Self {
+        let shape = NormShape { rows, columns, epsilon };
+        Norm { name: name.into(), shape, gain: 0, shift: 0, saved: None }
     }
 
     /// The norm of `x + residual + bias`, in one operation.
@@ -55,9 +41,9 @@ impl Norm {
             self.gain = builder.parameter("weight", &[shape.columns], Start::Constant(1.0));
             self.shift = builder.parameter("bias", &[shape.columns], Start::Constant(0.0));
         });
-        let words = shape.rows * shape.area * shape.columns;
+        let words = shape.rows * shape.columns;
         let (out, normal, inverse) =
-            (builder.buffer(words), builder.buffer(words), builder.exact_buffer(shape.rows * shape.groups));
+            (builder.buffer(words), builder.buffer(words), builder.exact_buffer(shape.rows));
         builder.push(Op::Norm {
             x,
             residual,
@@ -84,7 +70,7 @@ impl Layer for Norm {
         let &Norm { shape, gain, shift, .. } = self;
         builder.push(Op::NormGradient { d, normal, gain, shift, shape });
         wants_input.then(|| {
-            let dx = builder.buffer(shape.rows * shape.area * shape.columns);
+            let dx = builder.buffer(shape.rows * shape.columns);
             builder.push(Op::NormBackward { d, normal, inverse, gain, dx, shape });
             dx
         })

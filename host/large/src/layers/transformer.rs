@@ -63,7 +63,7 @@ impl Transformer {
         shape: TransformerShape,
         distance_bias: Option<DistanceBias>,
     ) -> Self {
-        let norm = |name| Norm::layer(name, shape.rows(), shape.width, shape.epsilon);
+        let norm = |name| Norm::new(name, shape.rows(), shape.width, shape.epsilon);
         Transformer {
             name: name.into(),
             shape,
@@ -119,13 +119,20 @@ impl Transformer {
         builder: &mut ProgramBuilder,
         x: View,
         residual: View,
-        bias: Option<usize>,
+        bias: usize,
         second: bool,
     ) -> View {
         let (rows, columns, rate) = (self.shape.rows(), self.shape.width, self.shape.dropout);
         let (x, bias) = if rate > 0.0 {
             self.dropouts[usize::from(second)] = builder.dropout_layer();
-            builder.push(Op::Activate { x, out: x, bias, rows, columns, function: Function::Identity });
+            builder.push(Op::Activate {
+                x,
+                out: x,
+                bias: Some(bias),
+                rows,
+                columns,
+                function: Function::Identity,
+            });
             builder.push(Op::Dropout {
                 x,
                 out: x,
@@ -135,7 +142,7 @@ impl Transformer {
             });
             (x, None)
         } else {
-            (x, bias)
+            (x, Some(bias))
         };
         let norm = if second { &mut self.after_network } else { &mut self.after_attention };
         norm.forward_after(builder, x, Some(residual), bias)
@@ -162,7 +169,7 @@ impl Layer for Transformer {
         let name = self.name.clone();
         builder.within(&name, |builder| {
             let sizes = [rows, width, 3 * width];
-            self.projections = LinearWeights::add(builder, "attention.self.qkv", sizes, true);
+            self.projections = LinearWeights::add(builder, "attention.self.qkv", sizes);
             let qkv = self.projections.multiply(builder, x);
             self.projections.activate(builder, qkv, Function::Identity);
             let p = builder.buffer(samples * heads * sequence * sequence);
@@ -186,15 +193,15 @@ impl Layer for Transformer {
             ));
 
             let sizes = [rows, width, width];
-            self.output = LinearWeights::add(builder, "attention.output.dense", sizes, true);
+            self.output = LinearWeights::add(builder, "attention.output.dense", sizes);
             let projected = self.output.multiply(builder, attended);
             let middle = self.join(builder, projected, x, self.output.bias, false);
 
-            self.expand = LinearWeights::add(builder, "intermediate.dense", [rows, width, inner], true);
+            self.expand = LinearWeights::add(builder, "intermediate.dense", [rows, width, inner]);
             let u = self.expand.multiply(builder, middle);
             let expanded = self.expand.activate(builder, u, Function::Gelu);
 
-            self.contract = LinearWeights::add(builder, "output.dense", [rows, inner, width], true);
+            self.contract = LinearWeights::add(builder, "output.dense", [rows, inner, width]);
             let contracted = self.contract.multiply(builder, expanded);
             let out = self.join(builder, contracted, middle, self.contract.bias, true);
             self.saved = Some(TransformerSaved { x, qkv, p, attended, middle, u, expanded });

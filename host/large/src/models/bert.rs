@@ -57,7 +57,7 @@ impl BertEncoder {
             dropout: self.dropout,
         };
         let mut embedding = Embedding::new(self.tables, self.sequence, self.width);
-        let mut norm = Norm::layer("LayerNorm", rows, self.width, self.epsilon);
+        let mut norm = Norm::new("LayerNorm", rows, self.width, self.epsilon);
         let mut dropout = (self.dropout > 0.0).then(|| Dropout::new(rows * self.width, self.dropout));
         let features = builder.features();
         let mut x = builder.within("embeddings", |builder| {

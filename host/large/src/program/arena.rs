@@ -95,8 +95,8 @@ mod tests {
     fn buffers_share_memory_only_when_their_lives_are_apart() {
         let mut builder = ProgramBuilder::new(Input::Features { width: 1 }, 1, 2);
         let [a, b, c] = [100, 100, 50].map(|words| builder.buffer(words));
-        builder.push(Op::Add { x: a, y: b, words: 100 });
-        builder.push(Op::Add { x: b, y: c, words: 50 });
+        builder.push(Op::Dropout { x: a, out: b, words: 100, rate: 0.0, layer: 0 });
+        builder.push(Op::Dropout { x: b, out: c, words: 50, rate: 0.0, layer: 0 });
         let program = builder.finish();
         let arena = Arena::new(&program);
         // c begins when a is over; b lives with both.

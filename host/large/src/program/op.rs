@@ -63,13 +63,7 @@ pub enum Function {
     Gelu,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pooling {
-    Max,
-    Mean,
-}
-
-/// A square convolution over images stored height, width, channel.
+/// A convolution with an odd square kernel over images stored height, width, channel, which keeps their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     pub images: usize,
@@ -77,22 +71,17 @@ pub struct Geometry {
     pub width: usize,
     pub channels: usize,
     pub kernel: usize,
-    pub stride: usize,
-    pub padding: usize,
 }
 
 impl Geometry {
-    pub fn out_height(&self) -> usize {
-        (self.height + 2 * self.padding - self.kernel) / self.stride + 1
-    }
-
-    pub fn out_width(&self) -> usize {
-        (self.width + 2 * self.padding - self.kernel) / self.stride + 1
+    /// Pixels around the image that count as zero.
+    pub fn padding(&self) -> usize {
+        self.kernel / 2
     }
 
     /// Rows of the matrix of patches.
     pub fn rows(&self) -> usize {
-        self.images * self.out_height() * self.out_width()
+        self.images * self.height * self.width
     }
 
     /// Columns of the matrix of patches.
@@ -131,12 +120,6 @@ pub enum Op {
         rows: usize,
         columns: usize,
     },
-    /// `x += y`.
-    Add {
-        x: View,
-        y: View,
-        words: usize,
-    },
     /// Sets words of the gradient to zero, for what is added to afterwards.
     ClearGradient {
         offset: usize,
@@ -154,7 +137,7 @@ pub enum Op {
         dx: View,
         geometry: Geometry,
     },
-    /// Pooling over disjoint squares of `size`.
+    /// The maximum of disjoint squares of `size`.
     Pool {
         x: View,
         out: View,
@@ -163,7 +146,6 @@ pub enum Op {
         width: usize,
         channels: usize,
         size: usize,
-        pooling: Pooling,
     },
     /// The first largest element of a square takes the whole gradient.
     PoolBackward {
@@ -175,10 +157,8 @@ pub enum Op {
         width: usize,
         channels: usize,
         size: usize,
-        pooling: Pooling,
     },
-    /// Normalises each of `rows` × `groups` sets of `area` × `columns / groups` words of `x + residual + bias`, then scales by
-    /// column. `rows` of `area` positions each: layer norm has `area` = 1 and one group. Keeps the normalised words and 1/σ.
+    /// Normalises each row of `x + residual + bias`, then scales by column. Keeps the normalised words and 1/σ.
     Norm {
         x: View,
         residual: Option<View>,
@@ -267,7 +247,7 @@ pub enum Op {
     /// Loss and hit of each sample into the batch; `logits` become the weighted gradient.
     CrossEntropy {
         logits: View,
-        bias: Option<usize>,
+        bias: usize,
         classes: usize,
     },
 }
@@ -276,9 +256,7 @@ pub enum Op {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NormShape {
     pub rows: usize,
-    pub area: usize,
     pub columns: usize,
-    pub groups: usize,
     pub epsilon: f64,
 }
 
@@ -312,7 +290,6 @@ impl Op {
             Op::Activate { x, out, .. } | Op::Pool { x, out, .. } => vec![x, out],
             Op::ActivateBackward { saved, d, .. } => vec![saved, d],
             Op::BiasGradient { d, .. } | Op::EmbedBackward { d, .. } => vec![d],
-            Op::Add { x, y, .. } => vec![x, y],
             Op::ClearGradient { .. } => vec![],
             Op::Patches { x, patches, .. } => vec![x, patches],
             Op::PatchesBackward { patches, dx, .. } => vec![patches, dx],

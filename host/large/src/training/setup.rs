@@ -302,25 +302,18 @@ fn image_model(
     classes: usize,
 ) -> Result<Model, Error> {
     let inputs = channels * height * width;
-    let square = |multiple: usize| -> Result<usize, Error> {
-        let fits = height == width && height.is_multiple_of(multiple);
+    let square = || -> Result<usize, Error> {
+        let fits = height == width && height.is_multiple_of(4);
         fits.then_some(height).ok_or_else(|| {
-            let sides = format!("sides in multiples of {multiple}, not {height} x {width}");
+            let sides = format!("sides in multiples of 4, not {height} x {width}");
             refuse_model(training, format!("it needs square images with {sides}"))
         })
     };
     Ok(match training.model.as_str() {
         "softmax" => Model::SoftmaxRegression { inputs, classes },
         "mlp" => Model::Mlp { inputs, hidden: training.model_width, classes },
-        "lenet" => Model::LeNet { side: square(4)?, channels, classes },
-        "resnet18" if training.model_width.is_multiple_of(8) => {
-            Model::ResNet18 { side: square(8)?, channels, width: training.model_width, classes }
-        }
-        "resnet18" => {
-            let remedy = "set training.model_width to a multiple of 8, such as 64";
-            return Err(refuse_model(training, remedy));
-        }
-        _ => return Err(refuse_model(training, "for images take softmax, mlp, lenet or resnet18")),
+        "lenet" => Model::LeNet { side: square()?, channels, classes },
+        _ => return Err(refuse_model(training, "for images take softmax, mlp or lenet")),
     })
 }
 

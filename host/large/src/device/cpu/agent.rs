@@ -130,7 +130,6 @@ impl<S: Real> AgentPass<'_, S> {
             Op::Activate { .. }
             | Op::ActivateBackward { .. }
             | Op::BiasGradient { .. }
-            | Op::Add { .. }
             | Op::Dropout { .. } => {
                 pointwise::step(self, memory, op);
             }

@@ -1,7 +1,7 @@
 //! Patches and pooling of images stored height, width, channel.
 
 use super::agent::{AgentPass, Workspace};
-use crate::program::{Geometry, Op, Pooling};
+use crate::program::{Geometry, Op};
 use crate::real::Real;
 
 /// # Panics
@@ -30,26 +30,18 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             });
         }
-        Op::Pool { x, out, images, height, width, channels, size, pooling } => {
+        Op::Pool { x, out, images, height, width, channels, size } => {
             let (out, others) = memory.split(out);
             let x = others.read(x, (agent.parameters, agent.features));
             for_each_square(images, height, width, channels, size, |at, taps| {
-                out[at] = match pooling {
-                    Pooling::Max => x[first_largest(x, taps)],
-                    Pooling::Mean => {
-                        taps.clone().map(|tap| x[tap]).sum::<S>() / S::from_f64((size * size) as f64)
-                    }
-                };
+                out[at] = x[first_largest(x, taps)];
             });
         }
-        Op::PoolBackward { x, d, dx, images, height, width, channels, size, pooling } => {
+        Op::PoolBackward { x, d, dx, images, height, width, channels, size } => {
             let [x, d, dx] = memory.many([x, d, dx]);
-            for_each_square(images, height, width, channels, size, |at, taps| match pooling {
-                Pooling::Max => {
-                    taps.clone().for_each(|tap| dx[tap] = S::ZERO);
-                    dx[first_largest(x, taps)] = d[at];
-                }
-                Pooling::Mean => taps.for_each(|tap| dx[tap] = d[at] / S::from_f64((size * size) as f64)),
+            for_each_square(images, height, width, channels, size, |at, taps| {
+                taps.clone().for_each(|tap| dx[tap] = S::ZERO);
+                dx[first_largest(x, taps)] = d[at];
             });
         }
         _ => panic!("{op:?} is not an operation on images"),
@@ -60,12 +52,12 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
 fn for_each_tap(g: Geometry, mut visit: impl FnMut(usize, Option<usize>)) {
     let mut patch = 0;
     for image in 0..g.images {
-        for out_y in 0..g.out_height() {
-            for out_x in 0..g.out_width() {
+        for out_y in 0..g.height {
+            for out_x in 0..g.width {
                 for tap in 0..g.kernel * g.kernel {
                     // Below zero wraps to a number far above the size.
-                    let y = (out_y * g.stride + tap / g.kernel).wrapping_sub(g.padding);
-                    let x = (out_x * g.stride + tap % g.kernel).wrapping_sub(g.padding);
+                    let y = (out_y + tap / g.kernel).wrapping_sub(g.padding());
+                    let x = (out_x + tap % g.kernel).wrapping_sub(g.padding());
                     let is_inside = y < g.height && x < g.width;
                     visit(patch, is_inside.then(|| ((image * g.height + y) * g.width + x) * g.channels));
                     patch += g.channels;

@@ -1,8 +1,7 @@
-//! Layer norm and group norm.
+//! Layer norm.
 
 use super::agent::{AgentPass, Workspace};
 use crate::program::Op;
-use crate::program::op::NormShape;
 use crate::real::Real;
 
 /// # Panics
@@ -29,14 +28,13 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             }
             let [out, normal, inverse] = memory.many([out, normal, inverse]);
-            for_each_set(shape, |set, words| {
-                let count = S::from_f64(words.count() as f64);
-                let mean = words.iter().map(|at| normal[at]).sum::<S>() / count;
-                let variance =
-                    words.iter().map(|at| (normal[at] - mean) * (normal[at] - mean)).sum::<S>() / count;
-                inverse[set] = S::ONE / (variance + S::from_f64(shape.epsilon)).sqrt();
-                words.iter().for_each(|at| normal[at] = (normal[at] - mean) * inverse[set]);
-            });
+            let count = S::from_f64(columns as f64);
+            for (row, inverse) in normal.chunks_exact_mut(columns).zip(inverse) {
+                let mean = row.iter().copied().sum::<S>() / count;
+                let variance = row.iter().map(|&word| (word - mean) * (word - mean)).sum::<S>() / count;
+                *inverse = S::ONE / (variance + S::from_f64(shape.epsilon)).sqrt();
+                row.iter_mut().for_each(|word| *word = (*word - mean) * *inverse);
+            }
             let (gain, shift) = (parameter(gain), parameter(shift));
             for (out, normal) in out.chunks_exact_mut(columns).zip(normal.chunks_exact(columns)) {
                 for (column, out) in out.iter_mut().enumerate() {
@@ -45,15 +43,17 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
             }
         }
         Op::NormBackward { d, normal, inverse, gain, dx, shape } => {
-            let gain = &agent.parameters[gain..gain + shape.columns];
+            let columns = shape.columns;
+            let gain = &agent.parameters[gain..gain + columns];
             let [d, normal, inverse, dx] = memory.many([d, normal, inverse, dx]);
-            for_each_set(shape, |set, words| {
-                let count = S::from_f64(words.count() as f64);
-                let scaled = |at: usize| d[at] * gain[at % shape.columns];
-                let mean = words.iter().map(scaled).sum::<S>() / count;
-                let slope = words.iter().map(|at| scaled(at) * normal[at]).sum::<S>() / count;
-                words.iter().for_each(|at| dx[at] = inverse[set] * (scaled(at) - mean - normal[at] * slope));
-            });
+            let count = S::from_f64(columns as f64);
+            for (row, &inverse) in inverse.iter().enumerate() {
+                let words = row * columns..(row + 1) * columns;
+                let scaled = |at: usize| d[at] * gain[at - row * columns];
+                let mean = words.clone().map(scaled).sum::<S>() / count;
+                let slope = words.clone().map(|at| scaled(at) * normal[at]).sum::<S>() / count;
+                words.for_each(|at| dx[at] = inverse * (scaled(at) - mean - normal[at] * slope));
+            }
         }
         Op::NormGradient { d, normal, gain, shift, shape } => {
             let columns = shape.columns;
@@ -68,34 +68,5 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
             }
         }
         _ => panic!("{op:?} is not a norm"),
-    }
-}
-
-/// Words that share statistics: a block of columns in each of `area` rows.
-#[derive(Debug)]
-struct NormGroup {
-    start: usize,
-    area: usize,
-    columns: usize,
-    width: usize,
-}
-
-impl NormGroup {
-    fn count(&self) -> usize {
-        self.area * self.width
-    }
-
-    fn iter(&self) -> impl Iterator<Item = usize> + use<> {
-        let &NormGroup { start, area, columns, width } = self;
-        (0..area).flat_map(move |row| start + row * columns..start + row * columns + width)
-    }
-}
-
-fn for_each_set(shape: NormShape, mut visit: impl FnMut(usize, &NormGroup)) {
-    let width = shape.columns / shape.groups;
-    for set in 0..shape.rows * shape.groups {
-        let (row, group) = (set / shape.groups, set % shape.groups);
-        let start = row * shape.area * shape.columns + group * width;
-        visit(set, &NormGroup { start, area: shape.area, columns: shape.columns, width });
     }
 }

@@ -48,10 +48,6 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             });
         }
-        Op::Add { x, y, words } => {
-            let [x, y] = memory.many([x, y]);
-            x[..words].iter_mut().zip(&y[..words]).for_each(|(x, &y)| *x += y);
-        }
         Op::Dropout { x, out, words, rate, layer } => {
             if x != out {
                 let [x, out] = memory.many([x, out]);
@@ -101,14 +97,12 @@ fn gelu_slope<S: Real>(x: S) -> S {
 pub(super) fn cross_entropy<S: Real>(
     agent: &mut AgentPass<'_, S>,
     logits: &mut [S],
-    bias: Option<usize>,
+    bias: usize,
     classes: usize,
 ) {
-    let bias = bias.map(|bias| &agent.parameters[bias..bias + classes]);
+    let bias = &agent.parameters[bias..bias + classes];
     for (sample, row) in logits.chunks_exact_mut(classes).take(agent.labels.len()).enumerate() {
-        if let Some(bias) = bias {
-            row.iter_mut().zip(bias).for_each(|(word, &bias)| *word += bias);
-        }
+        row.iter_mut().zip(bias).for_each(|(word, &bias)| *word += bias);
         let (label, weight) = (agent.labels[sample] as usize, agent.weights[sample]);
         let (mut best, mut largest) = (0, row[0]);
         for (class, &word) in row.iter().enumerate() {

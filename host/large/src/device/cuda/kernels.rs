@@ -53,7 +53,6 @@ impl Kernels {
         let single_and_wide = [
             ["activate_single", "activate_wide"],
             ["activate_backward_single", "activate_backward_wide"],
-            ["add_single", "add_wide"],
             ["bias_gradient_single", "bias_gradient_wide"],
             ["norm_gradient_single", "norm_gradient_wide"],
             ["attention_softmax_single", "attention_softmax_wide"],
@@ -67,8 +66,8 @@ impl Kernels {
             "cross_entropy",
             "layer_norm",
             "layer_norm_backward_sums",
-            "group_norm",
-            "group_norm_backward",
+            "layer_norm_any",
+            "layer_norm_backward_any",
             "patches",
             "patches_backward",
             "pool",

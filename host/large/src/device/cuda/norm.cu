@@ -1,4 +1,4 @@
-// Layer norm and group norm.
+// Layer norm.
 
 // One warp per row, the row in registers; columns <= 32 * WIDE * CHUNKS = 1024 and a multiple of WIDE.
 #define CHUNKS (32 / WIDE)
@@ -96,49 +96,47 @@ extern "C" __global__ void __launch_bounds__(128, 2) layer_norm_backward_sums(co
   }
 }
 
-// The general case, one block per set of area x width words; see the shape of Op::Norm.
-#define EACH_OF_SET for (int k = threadIdx.x; k < area * width; k += blockDim.x) if (ll at = start + (ll)(k / width) * columns + k % width; true)
+// Rows of any width, one block per row.
+#define EACH_COLUMN for (int k = threadIdx.x; k < columns; k += blockDim.x)
 
-extern "C" __global__ void group_norm(const T* x, ll x_model, const T* residual, ll residual_model, const float* bias, const float* gain, const float* shift, ll parameters_model, T* out, ll out_model, T* normal, ll normal_model, float* inverse, ll inverse_model, int area, int columns, int groups, float epsilon) {
-  int width = columns / groups, row = blockIdx.x / groups, group = blockIdx.x % groups;
-  ll start = (ll)row * area * columns + group * width, model = blockIdx.y;
+extern "C" __global__ void layer_norm_any(const T* x, ll x_model, const T* residual, ll residual_model, const float* bias, const float* gain, const float* shift, ll parameters_model, T* out, ll out_model, T* normal, ll normal_model, float* inverse, ll inverse_model, int columns, float epsilon) {
+  ll start = (ll)blockIdx.x * columns, model = blockIdx.y;
   x += model * x_model; out += model * out_model; normal += model * normal_model;
   if (residual) residual += model * residual_model;
   if (bias) bias += model * parameters_model;
-  float count = (float)area * width, sum = 0, squares = 0, unused = 0;
-  auto value = [&](ll at) {
-    float word = widen(x[at]) + (residual ? widen(residual[at]) : 0.f);
-    return word + (bias ? bias[at % columns] : 0.f);
+  float sum = 0, squares = 0, unused = 0;
+  auto value = [&](int k) {
+    float word = widen(x[start + k]) + (residual ? widen(residual[start + k]) : 0.f);
+    return word + (bias ? bias[k] : 0.f);
   };
-  EACH_OF_SET sum += value(at);
+  EACH_COLUMN sum += value(k);
   block_sums(sum, unused);
-  float mean = sum / count;
-  EACH_OF_SET { float gap = value(at) - mean; squares += gap * gap; }
+  float mean = sum / columns;
+  EACH_COLUMN { float gap = value(k) - mean; squares += gap * gap; }
   unused = 0;
   block_sums(squares, unused);
-  float scale = rsqrtf(squares / count + epsilon);
-  EACH_OF_SET {
-    float word = (value(at) - mean) * scale;
-    ll column = at % columns + model * parameters_model;
-    normal[at] = narrow(word);
-    out[at] = narrow(word * gain[column] + shift[column]);
+  float scale = rsqrtf(squares / columns + epsilon);
+  EACH_COLUMN {
+    float word = (value(k) - mean) * scale;
+    ll column = k + model * parameters_model;
+    normal[start + k] = narrow(word);
+    out[start + k] = narrow(word * gain[column] + shift[column]);
   }
   if (threadIdx.x == 0) inverse[model * inverse_model + blockIdx.x] = scale;
 }
 
-extern "C" __global__ void group_norm_backward(const T* d, ll d_model, const T* normal, ll normal_model, const float* inverse, ll inverse_model, const float* gain, ll parameters_model, T* dx, ll dx_model, int area, int columns, int groups) {
-  int width = columns / groups, row = blockIdx.x / groups, group = blockIdx.x % groups;
-  ll start = (ll)row * area * columns + group * width, model = blockIdx.y;
+extern "C" __global__ void layer_norm_backward_any(const T* d, ll d_model, const T* normal, ll normal_model, const float* inverse, ll inverse_model, const float* gain, ll parameters_model, T* dx, ll dx_model, int columns) {
+  ll start = (ll)blockIdx.x * columns, model = blockIdx.y;
   d += model * d_model; normal += model * normal_model; dx += model * dx_model; gain += model * parameters_model;
-  float count = (float)area * width, sum = 0, product = 0;
-  EACH_OF_SET {
-    float word = widen(d[at]) * gain[at % columns];
+  float sum = 0, product = 0;
+  EACH_COLUMN {
+    float word = widen(d[start + k]) * gain[k];
     sum += word;
-    product += word * widen(normal[at]);
+    product += word * widen(normal[start + k]);
   }
   block_sums(sum, product);
-  float mean = sum / count, slope = product / count, scale = inverse[model * inverse_model + blockIdx.x];
-  EACH_OF_SET dx[at] = narrow(scale * (widen(d[at]) * gain[at % columns] - mean - widen(normal[at]) * slope));
+  float mean = sum / columns, slope = product / columns, scale = inverse[model * inverse_model + blockIdx.x];
+  EACH_COLUMN dx[start + k] = narrow(scale * (widen(d[start + k]) * gain[k] - mean - widen(normal[start + k]) * slope));
 }
 
 // Sums by column of d * normal and of d, split as bias_gradient is.

@@ -14,7 +14,7 @@ use super::pass::{CudaPass, Spot};
 use super::{Cuda, during};
 use crate::device::Result;
 use crate::program::op::{DistanceBias, NormShape};
-use crate::program::{Function, Geometry, MemorySpace, Op, Pooling, View};
+use crate::program::{Function, Geometry, MemorySpace, Op, View};
 
 /// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`.
 const LAYER_NORM_COLUMNS: usize = 1024;
@@ -186,7 +186,6 @@ impl PassLaunch<'_> {
             }
             Op::Activate { .. }
             | Op::ActivateBackward { .. }
-            | Op::Add { .. }
             | Op::Dropout { .. }
             | Op::CrossEntropy { .. } => self.pointwise(op),
             Op::Patches { .. } | Op::PatchesBackward { .. } | Op::Pool { .. } | Op::PoolBackward { .. } => {
@@ -244,9 +243,6 @@ impl PassLaunch<'_> {
                 let rest = [&[self.parameter(bias), step][..], &sizes].concat();
                 self.by_lane(names, words, columns, &[saved, d], &rest)
             }
-            Op::Add { x, y, words } => {
-                self.by_lane(["add_single", "add_wide"], words, words, &[x, y], &[Arg::Long(words)])
-            }
             Op::Dropout { x, out, words, rate, layer } => {
                 let first_model = self.group * self.pass.agents;
                 let rest = [
@@ -265,7 +261,7 @@ impl PassLaunch<'_> {
                 let batch = [labels.pointer, weights.pointer, losses.pointer, hits.pointer];
                 let args = [
                     &self.spot(logits)[..],
-                    &[self.parameter(bias), step],
+                    &[self.parameter(Some(bias)), step],
                     &batch.map(Arg::At),
                     &[Arg::Int(samples), Arg::Int(classes)],
                 ]
@@ -286,11 +282,11 @@ impl PassLaunch<'_> {
                 let words = geometry.images * geometry.height * geometry.width * geometry.channels;
                 self.by_word("patches_backward", [words, 1], &[patches, dx], &patch_sizes(words, geometry))
             }
-            Op::Pool { x, out, images, height, width, channels, size, pooling } => {
-                self.pool("pool", &[x, out], [images, height, width, channels, size], pooling)
+            Op::Pool { x, out, images, height, width, channels, size } => {
+                self.pool("pool", &[x, out], [images, height, width, channels, size])
             }
-            Op::PoolBackward { x, d, dx, images, height, width, channels, size, pooling } => {
-                self.pool("pool_backward", &[x, d, dx], [images, height, width, channels, size], pooling)
+            Op::PoolBackward { x, d, dx, images, height, width, channels, size } => {
+                self.pool("pool_backward", &[x, d, dx], [images, height, width, channels, size])
             }
             _ => unreachable!("{op:?} is not of images"),
         }
@@ -301,10 +297,9 @@ impl PassLaunch<'_> {
         name: &'static str,
         views: &[View],
         [images, height, width, channels, size]: [usize; 5],
-        pooling: Pooling,
     ) -> Result<()> {
         let words = images * (height / size) * (width / size) * channels;
-        let sizes = [height, width, channels, size, usize::from(pooling == Pooling::Max)];
+        let sizes = [height, width, channels, size];
         self.by_word(name, [words, 1], views, &[&[Arg::Long(words)][..], &sizes.map(Arg::Int)].concat())
     }
 
@@ -323,10 +318,10 @@ impl PassLaunch<'_> {
                 ]
                 .concat();
                 let views: Vec<View> = residual.into_iter().chain([x, out, normal]).collect();
-                let NormShape { rows, area, columns, groups, epsilon } = shape;
+                let NormShape { rows, columns, epsilon } = shape;
                 let (name, count, sizes) = match self.is_row(shape, &views) {
                     true => ("layer_norm", blocks(rows, 8), &[rows, columns][..]),
-                    false => ("group_norm", rows * groups, &[area, columns, groups][..]),
+                    false => ("layer_norm_any", rows, &[columns][..]),
                 };
                 let sizes: Vec<Arg> = sizes.iter().map(|&size| Arg::Int(size)).collect();
                 self.launch(name, count, [256, 1], &[&args[..], &sizes, &[Arg::Float(epsilon)]].concat())
@@ -338,10 +333,10 @@ impl PassLaunch<'_> {
                     &self.spot(inverse),
                     &[self.parameter(Some(gain)), step],
                     &self.spot(dx),
-                    &[shape.area, shape.columns, shape.groups].map(Arg::Int),
+                    &[Arg::Int(shape.columns)],
                 ]
                 .concat();
-                self.launch("group_norm_backward", shape.rows * shape.groups, [256, 1], &args)
+                self.launch("layer_norm_backward_any", shape.rows, [256, 1], &args)
             }
             _ => unreachable!("{op:?} is no norm"),
         }
@@ -349,8 +344,7 @@ impl PassLaunch<'_> {
 
     /// Whether a norm runs over rows that a warp holds.
     pub(super) fn is_row(&self, shape: NormShape, views: &[View]) -> bool {
-        let NormShape { area, columns, groups, .. } = shape;
-        area == 1 && groups == 1 && columns <= LAYER_NORM_COLUMNS && self.lane(columns, views) > 1
+        shape.columns <= LAYER_NORM_COLUMNS && self.lane(shape.columns, views) > 1
     }
 
     unsafe fn text(&self, op: &Op) -> Result<()> {
@@ -433,7 +427,7 @@ impl PassLaunch<'_> {
 
 /// Arguments for the sizes of images and their patches, of so many words in all.
 fn patch_sizes(words: usize, g: Geometry) -> Vec<Arg> {
-    let sizes = [g.height, g.width, g.channels, g.kernel, g.stride, g.padding, g.out_height(), g.out_width()];
+    let sizes = [g.height, g.width, g.channels, g.kernel, g.padding()];
     [&[Arg::Long(words)][..], &sizes.map(Arg::Int)].concat()
 }
 

@@ -81,19 +81,6 @@ __device__ __forceinline__ void activate_backward_any(const T* saved, ll saved_m
 BOTH(activate_backward, (const T* saved, ll saved_model, T* d, ll d_model, const float* bias, ll bias_model, int columns, ll words, int function),
      (saved, saved_model, d, d_model, bias, bias_model, columns, words, function))
 
-template <int N> __device__ __forceinline__ void add_any(T* x, ll x_model, const T* y, ll y_model, ll words) {
-  ll at = ((ll)blockIdx.x * blockDim.x + threadIdx.x) * N;
-  if (at >= words) return;
-  x += blockIdx.y * x_model + at;
-  float value[N], other[N];
-  load<N>(x, value);
-  load<N>(y + blockIdx.y * y_model + at, other);
-#pragma unroll
-  for (int i = 0; i < N; i++) value[i] += other[i];
-  store<N>(x, value);
-}
-BOTH(add, (T* x, ll x_model, const T* y, ll y_model, ll words), (x, x_model, y, y_model, words))
-
 // Sums by column, optionally of the derivative of the function first, written back: one pass instead of two.
 // Block (32, 16); a thread takes N neighbouring columns of every 16th row. Many rows are split between `splits` blocks, whose
 // sums lie one after the other in `g`.

@@ -41,7 +41,7 @@ fn norm_splits(rows: usize, agents: usize) -> usize {
 pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
     let (sums, rows, columns) = match *op {
         Op::BiasGradient { rows, columns, .. } => (1, rows, columns),
-        Op::NormGradient { shape, .. } => (2, shape.rows * shape.area, shape.columns),
+        Op::NormGradient { shape, .. } => (2, shape.rows, shape.columns),
         _ => return 0,
     };
     let plain = match splits(blocks(columns, 32 * wide), rows, agents) {
@@ -122,7 +122,7 @@ impl PassLaunch<'_> {
         shift: usize,
         shape: NormShape,
     ) -> Result<()> {
-        let (rows, columns) = (shape.rows * shape.area, shape.columns);
+        let (rows, columns) = (shape.rows, shape.columns);
         let lane = self.lane(columns, &[d, normal]);
         let name = if lane > 1 { "norm_gradient_wide" } else { "norm_gradient_single" };
         let across = blocks(columns, 32 * lane);
