@@ -15,7 +15,7 @@ use crate::certificates::Credentials;
 use crate::host_device::HostDevice;
 use crate::hosted::{HostedRun, RunEnd};
 use crate::line::{HostPeer, Replies};
-use crate::message::{HostStatus, PROTOCOL, Request, Response, RunPlan, Unreadable, pack, unpack};
+use crate::message::{HostMessage, HostStatus, PROTOCOL, Request, Response, RunPlan, pack, unpack};
 use crate::refusals::HandshakeRefusal;
 use crate::worker::{self, Dial};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
@@ -143,14 +143,11 @@ impl HostDaemon {
         }
     }
 
-    fn answer(&self, question: &[u8], replies: Box<dyn Replies>) {
-        let ((run, request), body) = match unpack::<(String, Request)>(&[question]) {
+    fn answer(&self, question: &HostMessage, replies: Box<dyn Replies>) {
+        let HostMessage { head, body } = question;
+        let ((run, request), body) = match unpack::<(String, Request)>(head, &[body]) {
             Ok(found) => found,
-            // The requester asks again.
-            Err(Unreadable::Damaged) => return replies.reply(pack(&Response::NotYet)),
-            Err(Unreadable::Malformed(what)) => {
-                return replies.reply(pack(&Response::Refused(format!("not a question: {what}"))));
-            }
+            Err(what) => return replies.reply(pack(&Response::Refused(format!("not a question: {what}")))),
         };
         let current = self.run().clone();
         let answer = match (&request, current) {

@@ -26,7 +26,6 @@
 //! - Questions that are asked again: Zenoh's "reliable" is a marker, and a query whose link breaks ends without an answer.
 //! - [`message::Response::NotYet`] and heartbeats: Zenoh's liveliness is that of a link and has a lease of 10 s, whatever
 //!   `--host-patience` says. A process that hangs keeps its link.
-//! - Checksums: on loopback nothing else looks at the bytes.
 
 pub mod certificates;
 pub mod chunks;

@@ -1,7 +1,7 @@
 //! The connection from one host to another: a request goes out, and responses come back.
 //!
 //! All traffic between hosts goes through [`HostLine`] and [`Replies`]. Implementations may lose, repeat, delay and reorder messages;
-//! the callers here ask again.
+//! the callers here ask again. They change none: TLS would break the connection.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use fabswarm_diagnostic::Diagnostic;
 
 use crate::Error;
 use crate::chunks::IncomingParcel;
-use crate::message::{HostMessage, Request, Response, Unreadable, pack, pack_with, unpack};
+use crate::message::{HostMessage, Request, Response, pack, pack_with, unpack};
 use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
@@ -41,10 +41,13 @@ impl ResponseTimer {
     }
 }
 
+/// Takes the header and the pieces of the body of a response, and returns whether it wants another one.
+pub type TakeAnswer<'t> = dyn FnMut(&[u8], &[&[u8]]) -> bool + 't;
+
 /// Asks one host.
 pub trait HostLine: Debug + Send + Sync {
-    /// Asks, and passes the pieces of every response within `timeout` to `take`, until that returns false. There may be none, or several.
-    fn ask(&self, question: HostMessage, timeout: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool);
+    /// Asks, and passes every response within `timeout` to `take`, until that returns false. There may be none, or several.
+    fn ask(&self, question: HostMessage, timeout: Duration, take: &mut TakeAnswer<'_>);
 
     /// Checks that the host can be reached.
     ///
@@ -109,12 +112,11 @@ impl HostPeer {
         loop {
             let mut answer = None;
             let mut is_alive = false;
-            self.line.ask(question.clone(), ASK_TIMEOUT, &mut |message| {
-                match unpack::<Response>(message) {
+            self.line.ask(question.clone(), ASK_TIMEOUT, &mut |head, body| {
+                match unpack::<Response>(head, body) {
                     Ok((Response::NotYet, _)) => is_alive = true,
                     Ok((found, body)) => answer = Some(Ok((found, body.to_vec()))),
-                    Err(Unreadable::Damaged) => is_alive = true,
-                    Err(Unreadable::Malformed(what)) => answer = Some(Err(what)),
+                    Err(what) => answer = Some(Err(what)),
                 }
                 false
             });
@@ -151,8 +153,8 @@ impl HostPeer {
             let (mut refusal, mut shared) = (None, None);
             let mut is_alive = false;
             let mut missing = incoming.missing().len();
-            self.line.ask(pack(&(run, request)), ASK_TIMEOUT, &mut |message| {
-                match unpack::<Response>(message) {
+            self.line.ask(pack(&(run, request)), ASK_TIMEOUT, &mut |head, body| {
+                match unpack::<Response>(head, body) {
                     Ok((Response::Chunk(header), chunk)) if incoming.take(&header, &chunk) => {
                         (is_alive, missing) = (true, missing - 1);
                     }
@@ -163,7 +165,7 @@ impl HostPeer {
                     }
                     Ok((Response::Refused(what), _)) => refusal = Some(what),
                     Ok((Response::NotYet, _)) => is_alive = true,
-                    // Damaged, or repeated: what is missing is asked for again.
+                    // Repeated: what is missing is asked for again.
                     _ => {}
                 }
                 missing > 0 && refusal.is_none() && shared.is_none()

@@ -1,4 +1,4 @@
-//! Requests and responses between hosts: a header, and words behind it.
+//! Requests and responses between hosts: a header, which Zenoh carries as an attachment, and words as its payload.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -9,14 +9,11 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::{ParcelPart, StatePart};
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 10;
+pub const PROTOCOL: u32 = 11;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
 const HEADER_MAX: usize = 4 << 20;
-const LENGTH_BYTES: usize = 4;
-const CHECKSUM_BYTES: usize = 4;
-const PREFIX_BYTES: usize = LENGTH_BYTES + CHECKSUM_BYTES;
 
 /// A request to a host; the name of its run is sent with it. Each may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,18 +167,10 @@ pub struct HostTraffic {
     pub hidden_us: u64,
 }
 
-/// Why bytes are not a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// Something happened to it on its way; the next one may be whole.
-    Damaged,
-    /// It is whole, and not what this build takes.
-    Malformed(String),
-}
-
-/// A message as it travels: the length of its header, a checksum, the header, and what is behind it, which is not copied.
+/// A message as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostMessage {
+    /// The header as JSON.
     pub head: Vec<u8>,
     pub body: Bytes,
 }
@@ -193,12 +182,7 @@ pub fn pack(header: &impl Serialize) -> HostMessage {
 
 /// A message with `body` behind its header.
 pub fn pack_with(header: &impl Serialize, body: Bytes) -> HostMessage {
-    let header = serde_json::to_vec(header).expect("messages are plain data");
-    let length = u32::try_from(header.len()).expect("a header has less than 4 GiB").to_le_bytes();
-    let mut checksum = crc32fast::Hasher::new();
-    [&length[..], &header, &body].iter().for_each(|part| checksum.update(part));
-    let head = [&length[..], &checksum.finalize().to_le_bytes(), &header].concat();
-    HostMessage { head, body }
+    HostMessage { head: serde_json::to_vec(header).expect("messages are plain data"), body }
 }
 
 /// The bytes behind a header, in the pieces in which they arrived.
@@ -228,46 +212,20 @@ impl MessageBody<'_> {
     }
 }
 
-/// Cuts the first `count` bytes off the pieces and returns a copy of them; nothing when there are fewer.
-fn cut(pieces: &mut Vec<&[u8]>, count: usize) -> Option<Vec<u8>> {
-    let mut first = Vec::new();
-    while first.len() < count {
-        let piece = pieces.first_mut()?;
-        let (taken, rest) = piece.split_at(piece.len().min(count - first.len()));
-        first.extend_from_slice(taken);
-        *piece = rest;
-        if rest.is_empty() {
-            pieces.remove(0);
-        }
-    }
-    Some(first)
-}
-
-/// The header of a message that came in these pieces, and what is behind it.
+/// The header of a message that came with this body, in these pieces.
 ///
 /// # Errors
-/// When it is not a message.
-pub fn unpack<'a, H: DeserializeOwned>(pieces: &[&'a [u8]]) -> Result<(H, MessageBody<'a>), Unreadable> {
-    let mut rest = pieces.to_vec();
-    let prefix = cut(&mut rest, PREFIX_BYTES).ok_or(Unreadable::Damaged)?;
-    let [length, expected] = [&prefix[..LENGTH_BYTES], &prefix[LENGTH_BYTES..]]
-        .map(|word| word.try_into().map_or(0, u32::from_le_bytes));
-    let mut checksum = crc32fast::Hasher::new();
-    checksum.update(&prefix[..LENGTH_BYTES]);
-    rest.iter().for_each(|piece| checksum.update(piece));
-    if checksum.finalize() != expected {
-        return Err(Unreadable::Damaged);
+/// Why it is not what this build takes.
+pub fn unpack<'a, H: DeserializeOwned>(
+    head: &[u8],
+    body: &[&'a [u8]],
+) -> Result<(H, MessageBody<'a>), String> {
+    let body = MessageBody(body.to_vec());
+    if head.len() > HEADER_MAX || body.bytes() > BODY_MAX {
+        return Err(format!("a header of {} bytes with {} bytes behind it", head.len(), body.bytes()));
     }
-    let bytes: usize = rest.iter().map(|piece| piece.len()).sum();
-    let Some(body) = bytes.checked_sub(length as usize) else {
-        return Err(Unreadable::Damaged);
-    };
-    if length as usize > HEADER_MAX || body > BODY_MAX {
-        return Err(Unreadable::Malformed(format!("{bytes} bytes with a header of {length}")));
-    }
-    let header = cut(&mut rest, length as usize).ok_or(Unreadable::Damaged)?;
-    let header = serde_json::from_slice(&header).map_err(|error| Unreadable::Malformed(error.to_string()))?;
-    Ok((header, MessageBody(rest)))
+    let header = serde_json::from_slice(head).map_err(|error| error.to_string())?;
+    Ok((header, body))
 }
 
 #[cfg(test)]
@@ -277,30 +235,24 @@ mod tests {
     use fabswarm_large::training::block::{to_bytes, to_words};
 
     #[test]
-    fn messages_come_back_as_they_were_and_damaged_ones_are_refused() {
+    fn messages_come_back_as_they_were_and_what_is_none_is_refused() {
         let request = Request::Write { round: 3, part: StatePart::Lower(VectorPart::Decisions), offset: 64 };
         let bits = |words: &[f32]| -> Vec<u32> { words.iter().map(|word| word.to_bits()).collect() };
         let words = [1.0, f32::MIN_POSITIVE, -0.0];
         let HostMessage { head, body } = pack_with(&request, to_bytes(&words).into());
-        let message = [&head[..], &body].concat();
-        // However it is cut on its way.
-        for at in 0..message.len() {
-            let (front, back) = message.split_at(at);
-            let (header, body) = unpack::<Request>(&[front, back]).unwrap();
+        // However its words are cut on their way.
+        for at in 0..=body.len() {
+            let (front, back) = body.split_at(at);
+            let (header, body) = unpack::<Request>(&head, &[front, back]).unwrap();
             assert_eq!((&header, body.bytes()), (&request, 12));
             assert_eq!(bits(&to_words(&body.to_vec())), bits(&words), "cut at {at}");
             let mut place = [0; 12];
             body.copy_to(&mut place);
             assert_eq!(bits(&to_words(&place)), bits(&words), "cut at {at}");
         }
-        for at in 0..message.len() {
-            assert_eq!(unpack::<Request>(&[&message[..at]]), Err(Unreadable::Damaged), "{at} bytes");
-            let mut damaged = message.clone();
-            damaged[at] ^= 16;
-            assert_eq!(unpack::<Request>(&[&damaged]), Err(Unreadable::Damaged), "byte {at} was changed");
-        }
-        assert!(matches!(unpack::<Response>(&[&message]), Err(Unreadable::Malformed(_))));
+        assert!((0..head.len()).all(|at| unpack::<Request>(&head[..at], &[]).is_err()));
+        assert!(unpack::<Response>(&head, &[]).is_err());
         let large = pack_with(&Request::Status, vec![0; BODY_MAX + 1].into());
-        assert!(matches!(unpack::<Request>(&[&large.head, &large.body]), Err(Unreadable::Malformed(_))));
+        assert!(unpack::<Request>(&large.head, &[&large.body]).unwrap_err().contains("8388609 bytes"));
     }
 }

@@ -13,7 +13,7 @@ use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::{Config, Session, Wait as _};
 
 use crate::certificates::Credentials;
-use crate::line::{HostLine, Replies};
+use crate::line::{HostLine, Replies, TakeAnswer};
 use crate::message::HostMessage;
 use crate::refusals::HandshakeRefusal;
 use crate::tunnel::Tunnel;
@@ -49,13 +49,6 @@ fn config(settings: &[(&str, String)]) -> Result<Config, String> {
 
 fn open(settings: &[(&str, String)]) -> Result<Session, String> {
     zenoh::open(config(settings)?).wait().map_err(|error| error.to_string())
-}
-
-/// A message as Zenoh takes it, without a copy.
-fn payload(HostMessage { head, body }: HostMessage) -> ZBytes {
-    let mut writer = ZBytes::writer();
-    [ZBytes::from(head), ZBytes::from(body)].into_iter().for_each(|part| writer.append(part));
-    writer.finish()
 }
 
 #[derive(Debug)]
@@ -110,11 +103,12 @@ impl HostLine for ZenohLine {
         reach(self.address)
     }
 
-    fn ask(&self, question: HostMessage, timeout: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
+    fn ask(&self, question: HostMessage, timeout: Duration, take: &mut TakeAnswer<'_>) {
         let asked = self
             .session
             .get(KEY)
-            .payload(payload(question))
+            .payload(question.body)
+            .attachment(question.head)
             .timeout(timeout)
             .consolidation(ConsolidationMode::None)
             .with(FifoChannel::new(ANSWERS))
@@ -122,7 +116,8 @@ impl HostLine for ZenohLine {
         let Ok(answers) = asked else { return };
         for reply in answers.iter() {
             if let Ok(sample) = reply.result()
-                && !take(&sample.payload().slices().collect::<Vec<_>>())
+                && let Some(head) = sample.attachment()
+                && !take(&head.to_bytes(), &sample.payload().slices().collect::<Vec<_>>())
             {
                 return;
             }
@@ -176,9 +171,10 @@ impl ZenohListener {
     }
 
     /// The next request that comes in time, and where its responses go.
-    pub(crate) fn next(&self, timeout: Duration) -> Option<(Vec<u8>, Box<dyn Replies>)> {
+    pub(crate) fn next(&self, timeout: Duration) -> Option<(HostMessage, Box<dyn Replies>)> {
         let query = self.questions.recv_timeout(timeout).ok()??;
-        let question = query.payload().map(|payload| payload.to_bytes().into_owned()).unwrap_or_default();
+        let bytes = |part: Option<&ZBytes>| part.map(|part| part.to_bytes().into_owned()).unwrap_or_default();
+        let question = HostMessage { head: bytes(query.attachment()), body: bytes(query.payload()).into() };
         Some((question, Box::new(ZenohReplies(query))))
     }
 
@@ -193,6 +189,6 @@ struct ZenohReplies(Query);
 impl Replies for ZenohReplies {
     fn reply(&self, answer: HostMessage) {
         // The requester may be gone; otherwise it asks again.
-        let _ = self.0.reply(KEY, payload(answer)).wait();
+        let _ = self.0.reply(KEY, answer.body).attachment(answer.head).wait();
     }
 }

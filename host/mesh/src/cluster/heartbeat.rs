@@ -22,7 +22,7 @@ impl Heartbeat {
             let alive = pack(&(run, Request::Alive));
             let thread = std::thread::spawn(move || {
                 while stopped.recv_timeout(ALIVE_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    peers[host].line.ask(alive.clone(), ALIVE_EVERY, &mut |_| false);
+                    peers[host].line.ask(alive.clone(), ALIVE_EVERY, &mut |_, _| false);
                 }
             });
             (stop, Some(thread))

@@ -185,7 +185,7 @@ impl Drop for ClusterRun {
             // A host that none of these requests reaches ends the run when it misses the heartbeat.
             let mut is_told = false;
             for _ in 0..END_TRIES {
-                peer.line.ask(end.clone(), END_TIMEOUT, &mut |_| {
+                peer.line.ask(end.clone(), END_TIMEOUT, &mut |_, _| {
                     is_told = true;
                     false
                 });

@@ -2,7 +2,7 @@ use std::sync::mpsc;
 
 use super::*;
 use crate::daemon::tests::fake::ReplyChannel;
-use crate::message::{HostBlock, PROTOCOL, unpack};
+use crate::message::{HostBlock, HostMessage, PROTOCOL, unpack};
 use fabswarm_large::device::Block;
 
 fn run_of(hosts: usize) -> HostedRun {
@@ -24,7 +24,7 @@ fn run_of(hosts: usize) -> HostedRun {
     })
 }
 
-fn ask(run: &HostedRun, request: Request) -> mpsc::Receiver<Vec<u8>> {
+fn ask(run: &HostedRun, request: Request) -> mpsc::Receiver<HostMessage> {
     let (sender, receiver) = mpsc::channel();
     run.answer(request, &[], Box::new(ReplyChannel(sender)));
     receiver
@@ -43,7 +43,8 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
             let request = || Request::Parcel { round, part, to, chunks: Vec::new() };
             drop(ask(&run, request()));
             let answer = ask(&run, request()).recv().unwrap();
-            let (Response::Chunk(header), body) = unpack::<Response>(&[&answer]).unwrap() else {
+            let (Response::Chunk(header), body) = unpack::<Response>(&answer.head, &[&answer.body]).unwrap()
+            else {
                 panic!("no chunk")
             };
             assert_eq!((header.round, body.to_vec()), (round, vec![to as u8; 64]));
@@ -80,7 +81,7 @@ fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
     std::thread::scope(|scope| {
         scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
         let answer = ask(&run, Request::Imbalances { round: 1, offset: 0 }).recv().unwrap();
-        assert_eq!(unpack::<Response>(&[&answer]).unwrap().0, Response::NotYet);
+        assert_eq!(unpack::<Response>(&answer.head, &[]).unwrap().0, Response::NotYet);
         drop(ask(&run, Request::End));
     });
 }

@@ -1,4 +1,4 @@
-//! Hosts of this process, on lines that lose, repeat, damage, reorder and delay what passes them, by seed.
+//! Hosts of this process, on lines that lose, repeat, reorder and delay what passes them, by seed.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,10 +9,9 @@ use fabswarm_shared::rng::{Purpose, Stream};
 use super::super::*;
 use crate::cluster::Cluster;
 use crate::hosts_file::Host;
-use crate::line::HostLine;
-use crate::message::HostMessage;
+use crate::line::{HostLine, TakeAnswer};
 
-/// A way to a host of this process that loses, repeats, damages, reorders and delays what passes it, by seed.
+/// A way to a host of this process that loses, repeats, reorders and delays what passes it, by seed.
 #[derive(Debug)]
 struct FaultyLine {
     to: Arc<HostDaemon>,
@@ -22,16 +21,12 @@ struct FaultyLine {
 }
 
 #[derive(Debug)]
-pub(crate) struct ReplyChannel(pub(crate) mpsc::Sender<Vec<u8>>);
-
-fn one_piece(message: &HostMessage) -> Vec<u8> {
-    [&message.head[..], &message.body].concat()
-}
+pub(crate) struct ReplyChannel(pub(crate) mpsc::Sender<HostMessage>);
 
 impl Replies for ReplyChannel {
     fn reply(&self, answer: HostMessage) {
         // The requester may have stopped waiting.
-        let _ = self.0.send(one_piece(&answer));
+        let _ = self.0.send(answer);
     }
 }
 
@@ -44,7 +39,7 @@ impl FaultyLine {
         self.draws.lock().unwrap().below(count as u32) as usize
     }
 
-    fn ask_once(&self, question: &[u8]) -> mpsc::Receiver<Vec<u8>> {
+    fn ask_once(&self, question: &HostMessage) -> mpsc::Receiver<HostMessage> {
         let (sender, receiver) = mpsc::channel();
         self.to.answer(question, Box::new(ReplyChannel(sender)));
         receiver
@@ -52,14 +47,9 @@ impl FaultyLine {
 }
 
 impl HostLine for FaultyLine {
-    fn ask(&self, question: HostMessage, _: Duration, take: &mut dyn FnMut(&[&[u8]]) -> bool) {
-        let mut question = one_piece(&question);
+    fn ask(&self, question: HostMessage, _: Duration, take: &mut TakeAnswer<'_>) {
         if self.happens() {
             return;
-        }
-        if self.happens() {
-            let at = self.below(question.len());
-            question[at] ^= 1;
         }
         if self.happens() {
             drop(self.ask_once(&question));
@@ -71,7 +61,7 @@ impl HostLine for FaultyLine {
         // A stalled host, and a link that breaks between two answers: what comes later is not heard.
         let (mut late, mut waits) = (VecDeque::new(), Duration::from_millis(500));
         loop {
-            let (mut answer, is_last) = match answers.recv_timeout(waits) {
+            let (answer, is_last) = match answers.recv_timeout(waits) {
                 Ok(answer) => (answer, false),
                 Err(_) => match late.pop_front() {
                     Some(answer) => (answer, true),
@@ -86,13 +76,9 @@ impl HostLine for FaultyLine {
                 late.push_back(answer);
                 continue;
             }
-            if self.happens() {
-                let at = self.below(answer.len());
-                answer[at] ^= 1;
-            }
             let times = 1 + usize::from(self.happens());
-            let (front, back) = answer.split_at(self.below(answer.len()));
-            if (0..times).any(|_| !take(&[front, back])) {
+            let (front, back) = answer.body.split_at(self.below(answer.body.len() + 1));
+            if (0..times).any(|_| !take(&answer.head, &[front, back])) {
                 return;
             }
         }
@@ -152,7 +138,7 @@ impl Drop for FakeHosts {
             let (sender, _receiver) = mpsc::channel();
             let end = run.map(|run| pack(&(run, Request::End)));
             end.iter().for_each(|end| {
-                self.states[host].answer(&one_piece(end), Box::new(ReplyChannel(sender.clone())));
+                self.states[host].answer(end, Box::new(ReplyChannel(sender.clone())));
             });
         }
         self.states.iter().for_each(|state| state.changed.notify_all());

@@ -1,4 +1,4 @@
-//! A hundred hosts of this process, on lines that lose, repeat, damage, reorder and delay.
+//! A hundred hosts of this process, on lines that lose, repeat, reorder and delay.
 
 use super::*;
 

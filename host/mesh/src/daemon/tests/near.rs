@@ -1,4 +1,4 @@
-//! Hosts of one machine, on lines that lose, repeat, damage, reorder and delay what they say about their memory.
+//! Hosts of one machine, on lines that lose, repeat, reorder and delay what they say about their memory.
 
 use super::*;
 
