@@ -16,16 +16,15 @@ use crate::python;
 use crate::step::{self, Step};
 use crate::versions;
 
-/// Targets of the boards that tests start: the emulated one, and the Picos.
-const TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "thumbv7em-none-eabihf"];
+/// The target of the emulated board.
+const TARGET: &str = "thumbv7em-none-eabihf";
 
 /// The tests build every command, also those that a plain build leaves out.
 pub(crate) const EVERY_COMMAND: &str = "--features=fabswarm/full";
 
 /// Tests that take long: those in a module `long`, which others leave out by `#[ignore = "long: …"]`, and those that do more with the
 /// environment variable `FABSWARM_LONG`.
-const LONG_TESTS: &str =
-    "test(/(^|::)long::/) + binary(fuzz_bounded) + binary(convergence) + binary(intruder)";
+const LONG_TESTS: &str = "test(/(^|::)long::/) + test(random_faults) + binary(fuzz_bounded) + binary(convergence) + binary(intruder)";
 
 #[rustfmt::skip]
 const STEPS: &[Step] = &[
@@ -69,9 +68,8 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 }
 
 fn install() -> Result<()> {
-    install::targets(&TARGETS.map(str::to_owned))?;
-    install::qemu()?;
-    install::rp2040js()
+    install::targets(&[TARGET.to_owned()])?;
+    install::qemu()
 }
 
 fn boards() -> Result<()> {
@@ -114,8 +112,9 @@ fn long_tests() -> Result<()> {
     if !has_nextest() {
         bail!("tests that take long are chosen with nextest: `cargo install cargo-nextest --locked`");
     }
-    // They build images of boards that no other test starts.
+    // Some build the firmware of other boards, and run Picos in npm's emulator.
     install::targets(&boards::targets()?)?;
+    install::rp2040js()?;
     let run = ["nextest", "run", "--workspace", EVERY_COMMAND, "--locked", "--no-fail-fast"];
     let chosen = format!("({LONG_TESTS}) - test(write_corpus)");
     step::run_with(

@@ -1,21 +1,20 @@
 //! Every failure of a board is reported as one clear error.
 
-mod kept_panic;
+mod long;
 mod patched_image;
 mod shadow_faults;
 
 use super::*;
+use crate::BoardKind;
+use crate::firmware::Firmware;
 use crate::firmware::board_log::LogTable;
 use crate::firmware::firmware_crate::FirmwareConfig;
 use crate::firmware::flash_file::FlashLayout;
-use crate::firmware::{Firmware, board_kind::pico_emulator};
 use crate::fleet::SILENCE_LIMIT;
 use crate::fleet::launch::{BoardPage, PageTarget};
 use crate::machine::LinkConfig;
-use crate::machine::child_process;
 use crate::machine::temp_dir::LockedTempDir;
 use crate::provision::page::page_bytes;
-use crate::{BoardFile, BoardKind, SwarmFile};
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, Packet, ResetCause};
 use fabswarm_sim::scenario::LostBoards;
@@ -314,60 +313,4 @@ fn the_first_divergence_is_reported_with_both_states() {
         .map(|which| fs::read_to_string(folder.path().join(format!("agent-3-round-0-{which}.txt"))).unwrap());
     assert_eq!(board.lines().count(), shadow.lines().count());
     assert!(board.lines().count() > 300 && board != shadow);
-}
-
-/// A file as `fabswarm boards flash` writes it, in a Pico with nothing else in its flash.
-#[test]
-fn a_pico_starts_from_its_uf2_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let [uf2, socket] = ["agent-3.uf2", "pico.sock"].map(|name| folder.path().join(name));
-    let chips = [1, 2, 3, 0xE661];
-    let swarm = SwarmFile::draw(None, &chips, 7).unwrap();
-    let file = folder.path().join("swarm.toml");
-    swarm.write(&file).unwrap();
-    let image = BoardKind::Pico.firmware_crate().build(&FirmwareConfig::USUAL).unwrap();
-    let image = fabswarm_flash::FlashImage::read(&image).unwrap();
-    let board = BoardFile::read("pico").unwrap();
-    let make = || {
-        let boot = swarm.take_boot(&file, 3, 1).unwrap();
-        fs::write(&uf2, swarm.prepare().unwrap().uf2(&board, 3, &image, boot).unwrap()).unwrap();
-    };
-    make();
-    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let script = pico_emulator().unwrap().join("main.mjs");
-    let boot_on = |chip: u64| {
-        let arguments = [
-            script.display().to_string(),
-            format!("--image={}", uf2.display()),
-            format!("--socket={}", socket.display()),
-            format!("--chip={chip:x}"),
-        ];
-        let emulator = BoardKind::Pico.emulator().unwrap().unwrap();
-        let _pico =
-            child_process::ChildProcess::start(&emulator, &arguments, &folder.path().join("log")).unwrap();
-        let (mut line, _) = listener.accept().unwrap();
-        line.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut deframer = fabswarm_shared::wire::stream::Deframer::<1024>::new();
-        loop {
-            let mut chunk = [0; 256];
-            let count = line.read(&mut chunk).unwrap();
-            assert!(count > 0, "the Pico has ended");
-            let mut unread = &chunk[..count];
-            while let Some(frame) = deframer.next_frame(&mut unread) {
-                if let Ok(Packet::Boot(boot)) = Packet::decode(frame.unwrap()) {
-                    assert_eq!((boot.board, boot.chip), ("pico", Some(chip)));
-                    return boot.page;
-                }
-            }
-        }
-    };
-    let identity = boot_on(0xE661).unwrap();
-    assert_eq!((identity.agent, identity.boot, identity.round), (3, 1, 0));
-    assert_eq!(boot_on(0xE662), Err(fabswarm_shared::provisioning::Error::OtherChip));
-    let pages = swarm.pages("pico").unwrap();
-    assert_eq!(identity.page_crc, fabswarm_shared::provisioning::page_crc(&pages[3]));
-    // Erased as a whole and flashed again, it has forgotten its boots, and repeats none: nonces are made of them.
-    make();
-    let identity = boot_on(0xE661).unwrap();
-    assert_eq!((identity.agent, identity.boot), (3, 1 + (1 << 20)));
 }

@@ -54,43 +54,6 @@ fn every_command_behaves_with_nothing_plugged_in() {
     }
 }
 
-#[test]
-fn an_agent_is_flashed_to_a_drive() {
-    let folder = Folder::new();
-    drive(&folder, "RPI-RP2");
-    drive(&folder, "RP2350");
-    folder.succeeds("swarm new swarm.toml --chips e661a1,e661a2");
-    let to_other = "boards flash --swarm swarm.toml --agent 1 --drive RP2350";
-    folder.refuses(to_other, "another board: its INFO_UF2.TXT says `RP2350`, and that of pico `RPI-RP2`");
-    let flashed = folder.succeeds("boards flash --swarm swarm.toml --agent 1 --drive RPI-RP2").stdout;
-    assert!(flashed.starts_with("agent 1: ") && flashed.contains("read back and equal"), "{flashed}");
-    let file = fs::read(folder.join("RPI-RP2/agent-1.uf2")).unwrap();
-    assert_eq!(file.len() % 512, 0);
-    assert_eq!(file[..4], 0x0A32_4655_u32.to_le_bytes());
-    folder.succeeds("boards flash --swarm swarm.toml --all --out files");
-    assert_eq!(folder.names("files").len(), 10);
-    // Each file has boots of its own: the second of agent 1, the first of agent 2. A board that was erased repeats none.
-    let noted = folder.read("swarm.toml");
-    let boots = noted.split_once("[boots]\n").unwrap().1;
-    assert!(boots.contains("1 = 2097153\n") && boots.contains("2 = 1048577\n"), "{noted}");
-    assert!(fs::read(folder.join("files/agent-1.uf2")).unwrap() != file, "no two files have the same boots");
-}
-
-mod long {
-    use super::*;
-
-    #[test]
-    #[ignore = "long: builds the firmware of the Pico 2"]
-    fn an_agent_is_flashed_to_the_drive_of_a_pico_2() {
-        let folder = Folder::new();
-        drive(&folder, "RP2350");
-        folder.succeeds("swarm new swarm.toml");
-        folder.succeeds("boards flash --swarm swarm.toml --agent 1 --drive RP2350 --board pico2");
-        let block = fs::read(folder.join("RP2350/agent-1.uf2")).unwrap();
-        assert_eq!(block[28..32], 0xE48B_FF59_u32.to_le_bytes(), "the family of the RP2350");
-    }
-}
-
 /// What a scenario takes of boards is told before anything is built: words, frames, memory, page and writes to flash.
 #[test]
 fn boards_are_planned_before_they_are_built() {
@@ -131,54 +94,6 @@ fn boards_are_planned_before_they_are_built() {
     assert!(line(&large, "pico ").starts_with("does not fit: "), "{large}");
 }
 
-/// Makes a folder that looks like the drive of a board with this chip.
-fn drive(folder: &Folder, chip: &str) {
-    fs::create_dir(folder.join(chip)).unwrap();
-    folder.write(&format!("{chip}/INFO_UF2.TXT"), format!("UF2 Bootloader v3.0\nBoard-ID: {chip}\n"));
-}
-
-/// Drives that are full, that are lost in the middle or at the end, that give other bytes back, and that are damaged.
-#[test]
-fn drives_that_fail_are_told() {
-    let folder = Folder::new();
-    drive(&folder, "RPI-RP2");
-    let file = folder.join("RPI-RP2/agent-1.uf2");
-    folder.succeeds("swarm new swarm.toml --chips e661a1,e661a2");
-    let flash = "boards flash --swarm swarm.toml --agent 1 --drive RPI-RP2";
-    for (target, expected) in [
-        ("/dev/full", "RPI-RP2 has no room for "),
-        ("/dev/null", "RPI-RP2 gives other bytes back than were written"),
-        ("/nowhere/at/all", "RPI-RP2 was lost while it was written: "),
-    ] {
-        symlink(target, &file).unwrap();
-        assert_contains(&folder.ends(flash, 4, expected).stderr, "\nhelp: ");
-        fs::remove_file(&file).unwrap();
-    }
-
-    // A pipe, whose other end is the board: it holds less than the file.
-    let board = |bytes: u64| {
-        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
-        let file = file.clone();
-        thread::spawn(move || {
-            let pipe = fs::File::open(&file).unwrap();
-            // From here on there is no such drive.
-            fs::remove_file(&file).unwrap();
-            std::io::copy(&mut pipe.take(bytes), &mut std::io::sink()).unwrap()
-        })
-    };
-    let unplugged = board(1000);
-    folder.ends(flash, 4, "RPI-RP2 was lost while it was written: ");
-    assert_eq!(unplugged.join().unwrap(), 1000);
-    // One that restarts with all of it.
-    let restarted = board(u64::MAX);
-    let flashed = folder.succeeds(flash).stdout;
-    assert_contains(&flashed, "RPI-RP2 (written, and gone as that of a board that restarts: ");
-    assert!(restarted.join().unwrap() > 100_000);
-
-    folder.write("RPI-RP2/INFO_UF2.TXT", [0xFF, 0, 0xFF]);
-    folder.refuses(flash, "does not say what board it is: its INFO_UF2.TXT has no line `Board-ID`");
-}
-
 #[test]
 fn the_doctor_has_a_line_for_everything() {
     let folder = Folder::new();
@@ -208,4 +123,94 @@ fn the_doctor_has_a_line_for_everything() {
     assert!(rules.contains("SUBSYSTEM==\"tty\"") && rules.contains("ID_MM_DEVICE_IGNORE"), "{rules}");
     // Espressif, Segger and ST.
     assert!(["303a", "1366", "0483"].iter().all(|maker| rules.contains(maker)), "{rules}");
+}
+
+mod long {
+    use super::*;
+
+    /// Makes a folder that looks like the drive of a board with this chip.
+    fn drive(folder: &Folder, chip: &str) {
+        fs::create_dir(folder.join(chip)).unwrap();
+        folder.write(&format!("{chip}/INFO_UF2.TXT"), format!("UF2 Bootloader v3.0\nBoard-ID: {chip}\n"));
+    }
+
+    #[test]
+    #[ignore = "long: builds the firmware of the Pico"]
+    fn an_agent_is_flashed_to_a_drive() {
+        let folder = Folder::new();
+        drive(&folder, "RPI-RP2");
+        drive(&folder, "RP2350");
+        folder.succeeds("swarm new swarm.toml --chips e661a1,e661a2");
+        let to_other = "boards flash --swarm swarm.toml --agent 1 --drive RP2350";
+        folder.refuses(to_other, "another board: its INFO_UF2.TXT says `RP2350`, and that of pico `RPI-RP2`");
+        let flashed = folder.succeeds("boards flash --swarm swarm.toml --agent 1 --drive RPI-RP2").stdout;
+        assert!(flashed.starts_with("agent 1: ") && flashed.contains("read back and equal"), "{flashed}");
+        let file = fs::read(folder.join("RPI-RP2/agent-1.uf2")).unwrap();
+        assert_eq!(file.len() % 512, 0);
+        assert_eq!(file[..4], 0x0A32_4655_u32.to_le_bytes());
+        folder.succeeds("boards flash --swarm swarm.toml --all --out files");
+        assert_eq!(folder.names("files").len(), 10);
+        // Each file has boots of its own: the second of agent 1, the first of agent 2. A board that was erased repeats none.
+        let noted = folder.read("swarm.toml");
+        let boots = noted.split_once("[boots]\n").unwrap().1;
+        assert!(boots.contains("1 = 2097153\n") && boots.contains("2 = 1048577\n"), "{noted}");
+        assert!(
+            fs::read(folder.join("files/agent-1.uf2")).unwrap() != file,
+            "no two files have the same boots"
+        );
+    }
+
+    #[test]
+    #[ignore = "long: builds the firmware of the Pico 2"]
+    fn an_agent_is_flashed_to_the_drive_of_a_pico_2() {
+        let folder = Folder::new();
+        drive(&folder, "RP2350");
+        folder.succeeds("swarm new swarm.toml");
+        folder.succeeds("boards flash --swarm swarm.toml --agent 1 --drive RP2350 --board pico2");
+        let block = fs::read(folder.join("RP2350/agent-1.uf2")).unwrap();
+        assert_eq!(block[28..32], 0xE48B_FF59_u32.to_le_bytes(), "the family of the RP2350");
+    }
+
+    /// Drives that are full, that are lost in the middle or at the end, that give other bytes back, and that are damaged.
+    #[test]
+    #[ignore = "long: builds the firmware of the Pico"]
+    fn drives_that_fail_are_told() {
+        let folder = Folder::new();
+        drive(&folder, "RPI-RP2");
+        let file = folder.join("RPI-RP2/agent-1.uf2");
+        folder.succeeds("swarm new swarm.toml --chips e661a1,e661a2");
+        let flash = "boards flash --swarm swarm.toml --agent 1 --drive RPI-RP2";
+        for (target, expected) in [
+            ("/dev/full", "RPI-RP2 has no room for "),
+            ("/dev/null", "RPI-RP2 gives other bytes back than were written"),
+            ("/nowhere/at/all", "RPI-RP2 was lost while it was written: "),
+        ] {
+            symlink(target, &file).unwrap();
+            assert_contains(&folder.ends(flash, 4, expected).stderr, "\nhelp: ");
+            fs::remove_file(&file).unwrap();
+        }
+
+        // A pipe, whose other end is the board: it holds less than the file.
+        let board = |bytes: u64| {
+            assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+            let file = file.clone();
+            thread::spawn(move || {
+                let pipe = fs::File::open(&file).unwrap();
+                // From here on there is no such drive.
+                fs::remove_file(&file).unwrap();
+                std::io::copy(&mut pipe.take(bytes), &mut std::io::sink()).unwrap()
+            })
+        };
+        let unplugged = board(1000);
+        folder.ends(flash, 4, "RPI-RP2 was lost while it was written: ");
+        assert_eq!(unplugged.join().unwrap(), 1000);
+        // One that restarts with all of it.
+        let restarted = board(u64::MAX);
+        let flashed = folder.succeeds(flash).stdout;
+        assert_contains(&flashed, "RPI-RP2 (written, and gone as that of a board that restarts: ");
+        assert!(restarted.join().unwrap() > 100_000);
+
+        folder.write("RPI-RP2/INFO_UF2.TXT", [0xFF, 0, 0xFF]);
+        folder.refuses(flash, "does not say what board it is: its INFO_UF2.TXT has no line `Board-ID`");
+    }
 }

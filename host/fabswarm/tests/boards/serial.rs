@@ -4,7 +4,6 @@
 use crate::plugged::{Garble, PluggedBoard, clean, plug};
 use crate::support::{Ended, Folder, Running, assert_contains};
 use fabswarm_attach::BoardKind;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
@@ -117,19 +116,23 @@ fn is_refused<const N: usize>(folder: &Folder, expected: [&str; N]) {
 
 #[test]
 fn ports_without_a_usable_board_are_named() {
-    let folder = Folder::new();
-    is_refused(&folder, ["places 1 agents on serial ports, and there are 0 boards"]);
-
-    let silent = plug(&folder.join("usb-silent"));
-    is_refused(&folder, ["usb-silent answers"]);
-    drop(silent);
-    fs::remove_file(folder.join("usb-silent")).unwrap();
-
-    // As a receiver at another baud rate sees it: no byte is what it was.
-    let other_rate: Garble = |byte| Some(byte.rotate_left(3) ^ 0x55);
-    let _garbled =
-        PluggedBoard::start(BoardKind::Native, &folder, 1, "usb-garbled", [other_rate, other_rate]);
-    is_refused(&folder, ["bytes that are no packets of fabswarm"]);
+    is_refused(&Folder::new(), ["places 1 agents on serial ports, and there are 0 boards"]);
+    // A run waits some seconds for a port to say something.
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let folder = Folder::new();
+            let _silent = plug(&folder.join("usb-silent"));
+            is_refused(&folder, ["usb-silent answers"]);
+        });
+        scope.spawn(|| {
+            let folder = Folder::new();
+            // As a receiver at another baud rate sees it: no byte is what it was.
+            let other_rate: Garble = |byte| Some(byte.rotate_left(3) ^ 0x55);
+            let _garbled =
+                PluggedBoard::start(BoardKind::Native, &folder, 1, "usb-garbled", [other_rate, other_rate]);
+            is_refused(&folder, ["bytes that are no packets of fabswarm"]);
+        });
+    });
 }
 
 #[test]

@@ -168,7 +168,8 @@ fn any_trouble() -> impl Strategy<Value = (&'static str, String)> {
 /// test is repeatable.
 #[test]
 fn boards_match_the_simulator_with_random_faults() {
-    let config = ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() };
+    let cases = if std::env::var_os("FABSWARM_LONG").is_some() { 32 } else { 8 };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     TestRunner::new_with_rng(config, rng)
         .run(&any_trouble(), |(places, flags)| {

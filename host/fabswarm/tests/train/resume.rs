@@ -53,7 +53,7 @@ fn killed_and_resumed_equals_uninterrupted(goes_through: &str) {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_weights() {
-    killed_and_resumed_equals_uninterrupted("--epochs 200");
+    killed_and_resumed_equals_uninterrupted("--epochs 80");
 }
 
 #[test]

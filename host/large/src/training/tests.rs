@@ -153,8 +153,6 @@ fn every_fault_of_the_air_leaves_a_swarm_that_learns_with_its_ledger_intact() {
         let (first, last) = (&evaluations[0], &outcome.evaluation);
         assert!(last.test.loss < first.test.loss, "{name}: {evaluations:?}");
         assert!(outcome.tracking_defect < 1e-5, "{name}: {}", outcome.tracking_defect);
-        let (again, _) = train(&scenario(&changes), tempfile::tempdir().unwrap().path(), false).unwrap();
-        assert!(again.mean == outcome.mean, "{name}: the same seed gives other weights");
     }
 }
 
