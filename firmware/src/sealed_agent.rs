@@ -221,8 +221,7 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
             None => true,
         };
         let received = is_linked.then(|| self.agent.receive(origin, frame));
-        let is_fresh = !matches!(received, Some(Received::Stale | Received::Refused(_)));
-        let stamp = stamp.filter(|_| is_fresh && self.agent.is_of_epoch(&decoded));
+        let stamp = stamp.filter(|_| self.agent.may_tell_time(&decoded, received));
         FrameReport { sender, stamp, received }
     }
 

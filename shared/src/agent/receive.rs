@@ -138,15 +138,21 @@ where
         received
     }
 
-    /// Whether a frame can tell the time of slots: it is of this agent's epoch, where the agent takes part in one. A frame that was
-    /// recorded in an earlier life of the swarm is not.
-    pub fn is_of_epoch(&self, frame: &Frame<'_>) -> bool {
+    /// Whether a frame can tell the time of slots, with what it was `received` as, if it came over a link of the scenario. It is fresh
+    /// and of this agent's epoch: a frame that was recorded in an earlier life of the swarm is not. Agents that wait agree on a time by
+    /// their hellos, whatever their rounds are: they keep it only until they take part.
+    pub fn may_tell_time(&self, frame: &Frame<'_>, received: Option<Received>) -> bool {
+        let is_refused = matches!(received, Some(Received::Refused(_)));
+        let is_stale = received == Some(Received::Stale);
+        if self.is_waiting() {
+            return !is_refused && (!is_stale || matches!(frame, Frame::Hello(_)));
+        }
         let is_of_epoch = match frame {
             Frame::Data(header, _) => header.epoch == self.epoch.tag(),
             Frame::Hello(_) => false,
             _ => frame.epoch() == Some(self.epoch),
         };
-        is_of_epoch || self.is_waiting()
+        is_of_epoch && !is_refused && !is_stale
     }
 
     /// Whether a frame is of this agent's founding, as far as it tells.

@@ -1,7 +1,7 @@
 //! The rounds of an agent.
 
 use super::peers::{Peers, Reception};
-use super::{ANNOUNCE_EVERY, Agent, Epoch, Fault, FaultCause, Outbox, RoundSync, digest};
+use super::{ALONE_ROUNDS, ANNOUNCE_EVERY, Agent, Epoch, Fault, FaultCause, Outbox, RoundSync, digest};
 use crate::fab::{Order, gather, pull_weight};
 use crate::ledger;
 use crate::linear::{first_exception, scaled};
@@ -43,6 +43,12 @@ where
                 self.give_up_on_the_silent();
             }
             self.round = self.round.saturating_add(1);
+            let alone_for = self.round.saturating_sub(self.alone_since);
+            let is_lost = self.sync.is_pending && self.is_joining() && self.is_alone();
+            if is_lost && alone_for.is_multiple_of(2 * ALONE_ROUNDS) {
+                // What it took for the swarm's round is not: it was recorded, or a swarm was founded in an earlier one.
+                self.sync = RoundSync::pending(None);
+            }
             self.begin_round();
         }
         Report { round, epoch, heard, fault: self.fault }

@@ -152,9 +152,12 @@ fn the_tape_of_a_guest_moves_no_round_and_opens_no_old_epoch() {
         let (epoch, round) = (swarm.agents[0].epoch(), swarm.agents[0].round());
         for (now, played) in (0..).zip(tape.iter().filter(|sealed| sealed.sender == 4)) {
             for receiver in 0..AGENTS {
-                let frame = Frame::decode(&played.frame).unwrap();
-                assert!(!swarm.agents[receiver].is_of_epoch(&frame), "boards in slots would take its time");
                 let received = swarm.give(receiver, played);
+                let frame = Frame::decode(&played.frame).unwrap();
+                assert!(
+                    !swarm.agents[receiver].may_tell_time(&frame, received),
+                    "boards in slots would take its time"
+                );
                 assert!(!matches!(received, Some(Received::Taken | Received::Early | Received::NewEpoch)));
             }
             if now % 4 == 3 {
