@@ -2,6 +2,7 @@
 
 mod channel;
 mod clock;
+mod intruder;
 mod places;
 mod simulation;
 mod slots;
@@ -9,7 +10,8 @@ mod slots;
 use fabswarm_shared::agent::{Agent, Origin};
 use fabswarm_sim::air::radio::{RadioKind, RadioNeeds, RadioPlan, RadioTiming};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
-use fabswarm_sim::swarm::{AgentProblem, HeapPeers};
+use fabswarm_sim::swarm::{AgentProblem, AgentSetup, HeapPeers};
+use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, ExactAgents};
 use places::Places;
 use simulation::{RadioAir, RadioEvent, RadioSettings};
@@ -20,6 +22,27 @@ const AGENTS: usize = 20;
 
 type RadioAgent = Agent<AgentProblem, HeapPeers<WORDS>, WORDS>;
 
+/// A task, and all that its agents have in common.
+struct SharedTask {
+    task: Arc<Task<f32>>,
+    setup: AgentSetup,
+    start: Vec<f32>,
+}
+
+impl SharedTask {
+    fn new(scenario: &Scenario) -> Self {
+        let ExactAgents { task, setup, .. } = trial::exact_agents(scenario).unwrap();
+        let mut start = vec![0.0; task.shape().words()];
+        task.start(&mut start);
+        Self { task: Arc::new(task), setup, start }
+    }
+
+    fn agent(&self, id: usize, boot: u32) -> RadioAgent {
+        let problem = AgentProblem::new(Arc::clone(&self.task), id);
+        Agent::new(self.setup.config_of(id, boot), problem, &self.start, HeapPeers::default()).unwrap()
+    }
+}
+
 /// Twenty agents with clocks of ±40 ppm solve the default problem, although every fifth packet is lost, and with it the frame of four
 /// packets that it belongs to.
 #[test]
@@ -27,16 +50,8 @@ fn agents_converge_by_their_own_clocks() {
     let mut scenario = Scenario::default();
     scenario.swarm.agents = AGENTS;
     scenario.network.topology = TopologyKind::Complete;
-    let ExactAgents { task, setup, .. } = trial::exact_agents(&scenario).unwrap();
-    let (task, shape) = (Arc::new(task), task_shape(&scenario));
-    let mut start = vec![0.0; shape];
-    task.start(&mut start);
-    let mut agents: Vec<RadioAgent> = (0..AGENTS)
-        .map(|id| {
-            let problem = AgentProblem::new(Arc::clone(&task), id);
-            Agent::new(setup.config_of(id, 1), problem, &start, HeapPeers::default()).unwrap()
-        })
-        .collect();
+    let task = SharedTask::new(&scenario);
+    let mut agents: Vec<RadioAgent> = (0..AGENTS).map(|id| task.agent(id, 1)).collect();
 
     let radio = RadioTiming::new(RadioKind::Ieee802154);
     let needs = RadioNeeds { agents: AGENTS as u16, frame_bytes: 385, ..RadioNeeds::default() };
@@ -56,7 +71,7 @@ fn agents_converge_by_their_own_clocks() {
     for agent in 0..AGENTS {
         air.switch_on(agent, 0);
     }
-    let solution = task.solution().unwrap().to_vec();
+    let solution = task.task.solution().unwrap().to_vec();
     let norm = solution.iter().map(|word| word * word).sum::<f64>().sqrt();
     let mut frames = vec![Vec::new(); AGENTS];
     let mut buffer = vec![0; agents[0].largest_frame()];
@@ -74,7 +89,7 @@ fn agents_converge_by_their_own_clocks() {
         assert!(rounds < 4000, "error {} after {rounds} rounds", error(&agents));
         rounds += 20;
         air.run_until(air.seconds() + 20.0 * period, |event| match event {
-            RadioEvent::Sent { agent } => {
+            RadioEvent::Sent { agent, .. } => {
                 while let Ok(Some(length)) = agents[agent].poll_frame(&mut buffer) {
                     frames[agent] = buffer[..length].to_vec();
                 }
@@ -89,9 +104,4 @@ fn agents_converge_by_their_own_clocks() {
     }
     eprintln!("{rounds} rounds, {:.0} s", air.seconds());
     assert_eq!(air.counts().collisions, 0, "all were switched on at once and hear the lowest first");
-}
-
-fn task_shape(scenario: &Scenario) -> usize {
-    let sizes = &scenario.policy_evaluation;
-    sizes.features + 2 * sizes.states
 }

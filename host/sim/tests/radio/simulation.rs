@@ -37,8 +37,8 @@ pub(crate) struct RadioSettings {
 /// What happened in a simulated radio swarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RadioEvent {
-    /// An agent sends its frame.
-    Sent { agent: usize },
+    /// An agent sends its frame, which says this about time.
+    Sent { agent: usize, stamp: Stamp },
     /// A whole frame arrived.
     Delivered { sender: usize, receiver: usize },
     /// A superframe of an agent is over.
@@ -175,6 +175,19 @@ impl RadioAir {
 
     /// Goes on until a true time, in s.
     pub(crate) fn run_until(&mut self, seconds: f64, mut report: impl FnMut(RadioEvent)) {
+        self.run_boards(seconds, |event, _, _| {
+            report(event);
+            true
+        });
+    }
+
+    /// Goes on until a true time, in s. `report` gets the time and the slots of the agent, and says whether a delivered frame may
+    /// tell it the time.
+    pub(crate) fn run_boards(
+        &mut self,
+        seconds: f64,
+        mut report: impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
+    ) {
         while let Some(next) = self.queue.peek() {
             if next.at_us > seconds * 1e6 {
                 break;
@@ -245,7 +258,11 @@ impl RadioAir {
         self.push(at_us, Occurrence::Due { agent, version });
     }
 
-    fn do_what_is_due(&mut self, agent: usize, report: &mut impl FnMut(RadioEvent)) {
+    fn do_what_is_due(
+        &mut self,
+        agent: usize,
+        report: &mut impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
+    ) {
         let station = &mut self.stations[agent];
         let due = station.schedule.due();
         let late_us = station.clock.local_us(self.now_us).saturating_sub(due.at_us);
@@ -256,7 +273,7 @@ impl RadioAir {
             }
             SlotTask::EndRound => {
                 station.rounds += 1;
-                report(RadioEvent::RoundEnded { agent });
+                report(RadioEvent::RoundEnded { agent }, self.now_us / 1e6, &mut station.schedule);
             }
             SlotTask::Transmit { room_us, is_shared } => self.transmit(agent, room_us, is_shared, report),
         }
@@ -264,7 +281,13 @@ impl RadioAir {
         self.look(agent);
     }
 
-    fn transmit(&mut self, agent: usize, room_us: u32, is_shared: bool, report: &mut impl FnMut(RadioEvent)) {
+    fn transmit(
+        &mut self,
+        agent: usize,
+        room_us: u32,
+        is_shared: bool,
+        report: &mut impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
+    ) {
         let radio = self.settings.radio;
         let bytes = if is_shared { self.settings.shared_bytes } else { self.settings.frame_bytes };
         if bytes == 0 {
@@ -307,7 +330,8 @@ impl RadioAir {
             at_us += length_us + f64::from(radio.gap_us);
         }
         if !is_shared {
-            report(RadioEvent::Sent { agent });
+            let schedule = &mut self.stations[agent].schedule;
+            report(RadioEvent::Sent { agent, stamp }, self.now_us / 1e6, schedule);
         }
     }
 
@@ -331,7 +355,12 @@ impl RadioAir {
         self.push(end_us + 1.0, Occurrence::PacketEnd { packet, frame });
     }
 
-    fn end_packet(&mut self, packet: &PacketOnAir, frame: usize, report: &mut impl FnMut(RadioEvent)) {
+    fn end_packet(
+        &mut self,
+        packet: &PacketOnAir,
+        frame: usize,
+        report: &mut impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
+    ) {
         for receiver in 0..self.stations.len() {
             if receiver == packet.sender || !self.stations[receiver].is_on {
                 continue;
@@ -361,14 +390,43 @@ impl RadioAir {
                 continue;
             }
             let arrival_us = start_us + on_air.delays_us[receiver];
-            let station = &mut self.stations[receiver];
-            let local_us = station.clock.local_us(arrival_us);
-            let hearing = station.schedule.hear(local_us, sender as u16, &stamp);
-            station.jumps += u64::from(hearing == Hearing::Jumped);
-            report(RadioEvent::Delivered { sender, receiver });
-            if hearing != Hearing::Nothing {
-                self.look(receiver);
-            }
+            let now_s = self.now_us / 1e6;
+            let is_open =
+                |slots: &mut SlotSchedule| report(RadioEvent::Delivered { sender, receiver }, now_s, slots);
+            self.hear(sender, receiver, arrival_us, &stamp, is_open);
+        }
+    }
+
+    /// A frame of `sender` that an intruder plays arrives at `receiver`, unless it is off. `may_tell` says whether it may tell the time.
+    pub(crate) fn inject(
+        &mut self,
+        sender: usize,
+        receiver: usize,
+        stamp: &Stamp,
+        may_tell: impl FnOnce(&mut SlotSchedule) -> bool,
+    ) {
+        if self.stations[receiver].is_on {
+            self.hear(sender, receiver, self.now_us, stamp, may_tell);
+        }
+    }
+
+    fn hear(
+        &mut self,
+        sender: usize,
+        receiver: usize,
+        arrival_us: f64,
+        stamp: &Stamp,
+        may_tell: impl FnOnce(&mut SlotSchedule) -> bool,
+    ) {
+        let station = &mut self.stations[receiver];
+        let local_us = station.clock.local_us(arrival_us);
+        if !may_tell(&mut station.schedule) {
+            return;
+        }
+        let hearing = station.schedule.hear(local_us, sender as u16, stamp);
+        station.jumps += u64::from(hearing == Hearing::Jumped);
+        if hearing != Hearing::Nothing {
+            self.look(receiver);
         }
     }
 }
