@@ -1,7 +1,9 @@
 //! One function per parser. It panics if the parser breaks its contract, and returns whether the parser took the bytes.
 
-use fabswarm_shared::provisioning::{Page, VERSION};
-use fabswarm_shared::slots::{STAMP_MAX, STAMP_ROOM, Stamp};
+use fabswarm_shared::agent::{Agent, PeerSlot};
+use fabswarm_shared::heapless;
+use fabswarm_shared::provisioning::{Pace, Page, VERSION};
+use fabswarm_shared::slots::{STAMP_MAX, STAMP_ROOM, SlotSchedule, Stamp};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::Frame;
 use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler};
@@ -171,8 +173,8 @@ pub fn payload(bytes: &[u8]) -> bool {
     taken
 }
 
-/// The contents of a provisioning page, a byte with the number of words in front, make a page that reads back or is refused. The
-/// header around them is valid, or almost every input would fail at its checksum.
+/// The contents of a provisioning page, a byte with the number of words in front, make a page that reads back or is refused, and an
+/// agent that runs or is refused. The header around them is valid, or almost every input would fail at its checksum.
 pub fn page(bytes: &[u8]) -> bool {
     let Some((&words, contents)) = bytes.split_first() else {
         return false;
@@ -195,7 +197,35 @@ pub fn page(bytes: &[u8]) -> bool {
     };
     let mut out = vec![0; 2 * flash.len() + 64];
     assert!(page.write(&mut out).is_ok(), "what was read fits");
+    run_page(&page);
     true
+}
+
+/// Runs the agent of a page for a few rounds, as a board would.
+fn run_page(page: &Page<'_>) {
+    const PAGE_WORDS: usize = 32;
+    let peers = heapless::Vec::<PeerSlot<PAGE_WORDS>, 4>::new();
+    let Ok(mut agent) = Agent::<_, _, PAGE_WORDS>::new(page.agent, page.problem, page.start, peers) else {
+        return;
+    };
+    let mut slots = match page.pace {
+        Pace::Slots { superframe, .. } => {
+            Some(SlotSchedule::new(superframe, page.agent.id, agent.round(), 0))
+        }
+        _ => None,
+    };
+    for _ in 0..8 {
+        if let Pace::Deadline { schedule, .. } = &page.pace {
+            let _ = agent.is_complete(schedule);
+        }
+        let mut frame = [0; 512];
+        while let Ok(Some(_)) = agent.poll_frame(&mut frame) {}
+        agent.end_round();
+        if let Some(slots) = &mut slots {
+            let _ = (slots.due(), slots.stamp());
+            slots.complete();
+        }
+    }
 }
 
 fn crc_32<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {

@@ -5,7 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use fabswarm_shared::agent::Config;
-use fabswarm_shared::problem::{AnyProblem, PolicyEvaluation};
+use fabswarm_shared::graph::{Graph, Topology};
+use fabswarm_shared::problem::{
+    AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples,
+    SensorTrust,
+};
 use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_shared::slots::{STAMP_MAX, SlotNeeds, Stamp, Superframe};
 use fabswarm_shared::wire::fragment::Fragmenter;
@@ -323,9 +327,26 @@ fn write_page() {
     };
     let superframe = Superframe::plan(&SlotNeeds::default()).unwrap();
     let slots = Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 };
-    for (name, page) in [("seed-policy-evaluation", page), ("seed-slots", Page { pace: slots, ..page })] {
+    let deadline =
+        Pace::Deadline { us: 1000, schedule: Graph { topology: Topology::Ring, agents: 10, seed: 1 } };
+    let samples = Samples { features: &features, labels: &[1, 0, 2] };
+    let readings = Readings { basis: &features, values: &[1.0, 2.0, 3.0] };
+    let (classes, regularisation) = (Classes(3), 0.5);
+    let tuning = AnyProblem::HyperTuning(HyperTuning { train: samples, validation: samples, classes });
+    let cleaning = HyperCleaning { train: samples, validation: samples, classes, regularisation };
+    let sensor_of = &[1, 0, 1];
+    let trust = SensorTrust { readings, sensor_of, sensors: 2, calibrated: readings, regularisation };
+    for (name, pace, problem) in [
+        ("seed-policy-evaluation", page.pace, page.problem),
+        ("seed-slots", slots, page.problem),
+        ("seed-deadline", deadline, page.problem),
+        ("seed-tuning", page.pace, tuning),
+        ("seed-cleaning", page.pace, AnyProblem::HyperCleaning(cleaning)),
+        ("seed-trust", page.pace, AnyProblem::SensorTrust(trust)),
+    ] {
+        let start = vec![0.5; problem.shape().words()];
         let mut out = vec![0; 1024];
-        let length = page.write(&mut out).unwrap();
+        let length = Page { pace, problem, start: &start, ..page }.write(&mut out).unwrap();
         let words = out[8];
         write("page", name, &[&[words], &out[20..length]].concat());
     }
