@@ -3,7 +3,8 @@
 mod boots;
 
 use super::page::{PageMaker, page_bytes, page_room};
-use super::{boot_records::BootRecords, swarm_plan::SwarmPlan, uf2::Uf2Image};
+use super::swarm_plan::{LAST_PLANNED_BOOT, SwarmPlan};
+use super::{boot_records::BootRecords, uf2::Uf2Image};
 use crate::Error;
 use crate::firmware::flash_file::FILE_MODE;
 use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareConfig};
@@ -212,13 +213,21 @@ impl SwarmPages<'_> {
     /// Makes the page of one agent, for boards called `board`. It seals under no boot below `boot_floor`.
     ///
     /// # Errors
-    /// If there is no such agent, or its page does not fit.
+    /// If there is no such agent, or its page or, with these boots, its frames do not fit.
     pub fn page(&self, board: &str, agent: usize, boot_floor: u32) -> Result<Zeroizing<Vec<u8>>, Diagnostic> {
         let agents = self.agents();
         if agent >= agents {
             return Err(Diagnostic::new(
                 format!("the swarm has agents 0 to {}, and no agent {agent}", agents - 1),
                 "see swarm.agents of its scenario",
+            ));
+        }
+        if self.radio.is_some() && boot_floor > LAST_PLANNED_BOOT - boots::BOOTS_PER_PAGE {
+            return Err(Diagnostic::new(
+                format!(
+                    "the boots of agent {agent} have grown too long for its slot: it was flashed too often"
+                ),
+                "draw a new key with `fabswarm swarm new`, and flash all boards",
             ));
         }
         let ExactAgents { task, setup, rounds, .. } = &self.parts;
@@ -338,6 +347,12 @@ mod tests {
         }
         assert!(refusal(lora, "nrf52840-dk").unwrap().contains("nrf52840-dk has 802.15.4"));
         assert!(matches!(pace("version = 1\n[swarm]\npace = \"slots\""), Pace::Slots { .. }));
+        // Boots that are longer than planned would make frames longer than their slots.
+        let swarm = SwarmFile::draw(Some(path.clone()), &[], 1).unwrap();
+        let (slots, last) = (swarm.prepare().unwrap(), LAST_PLANNED_BOOT - boots::BOOTS_PER_PAGE);
+        assert!(slots.page("pico", 0, last).is_ok());
+        let message = slots.page("pico", 0, last + 1).unwrap_err().to_string();
+        assert!(message.contains("agent 0") && message.contains("\nhelp: draw a new key"), "{message}");
     }
 
     #[test]

@@ -19,8 +19,9 @@ use fabswarm_sim::trial::{self, ExactAgents};
 const STAMP_BYTES: usize = 2;
 /// The tag of an epoch, or its number after up to 1,023 changes of the member set.
 const EPOCH_BYTES: usize = 3;
-/// One of the first 127 boots.
-const BOOT_BYTES: usize = 1;
+/// The last boot with which frames fit their slots: boards can be flashed about 85 times from one swarm file.
+pub(super) const LAST_PLANNED_BOOT: u32 = (1 << 28) - 1;
+const BOOT_BYTES: usize = varint_bytes(LAST_PLANNED_BOOT);
 
 /// The frames of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +241,9 @@ const fn varint_bytes(number: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fabswarm_shared::slots::Stamp;
+    use fabswarm_shared::wire::frame::{DataHeader, EpochTag, Frame};
+    use fabswarm_shared::wire::seal::{Key, Sealer, VolatileBoots};
 
     fn byte_scenario() -> Scenario {
         let mut scenario = Scenario::default();
@@ -248,12 +252,32 @@ mod tests {
     }
 
     #[test]
-    fn ten_boards_with_byte_frames_make_nearly_fifteen_rounds_a_second() {
+    fn ten_boards_with_byte_frames_make_twelve_rounds_a_second() {
         let plan = SwarmPlan::new(&byte_scenario()).unwrap();
         assert_eq!((plan.words, plan.exchanged), (45, 45));
         let byte = plan.widths.iter().find(|width| width.width == WidthKind::Byte).unwrap();
-        assert_eq!((byte.frame_bytes, byte.packets), (122, 1));
-        assert!(plan.slots.rounds_per_second >= 14.8, "{:?}", plan.slots);
+        assert_eq!((byte.frame_bytes, byte.packets), (125, 2));
+        assert!(plan.slots.rounds_per_second >= 12.5, "{:?}", plan.slots);
+    }
+
+    /// The formula against frames, late in the run.
+    #[test]
+    fn frames_of_all_planned_boots_fit_their_slots() {
+        let (agents, rounds, payload) = (10, 3000, [1; 90]);
+        let planned = frame_bytes(payload.len(), agents, rounds, true);
+        let key = Key::new(&[7; 32]);
+        let header = DataHeader { sender: agents - 1, epoch: EpochTag((1 << 21) - 1), round: rounds - 1 };
+        let stamp = Stamp { root: 0, hops: 3, age: 9, is_timed: true, superframe: rounds - 1 };
+        let length_in = |boot| {
+            let (mut frame, mut stamped, mut sealed) = ([0; 128], [0; 128], [0; 160]);
+            let length = Frame::Data(header, &payload).encode(&mut frame).unwrap();
+            let length = stamp.join(&frame[..length], true, &mut stamped).unwrap();
+            let mut sealer = Sealer::start(header.sender, boot, &mut VolatileBoots::new()).unwrap();
+            (0..200).for_each(|_| _ = sealer.seal(&key, &[], &mut sealed).unwrap());
+            sealer.seal(&key, &stamped[..length], &mut sealed).unwrap()
+        };
+        assert_eq!(length_in(LAST_PLANNED_BOOT), planned);
+        assert!(length_in(1) < planned && length_in(LAST_PLANNED_BOOT + 1) > planned);
     }
 
     /// The formula against the linker.

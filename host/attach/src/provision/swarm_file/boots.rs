@@ -1,5 +1,9 @@
 //! The boots that a swarm file has given away. None is given twice, even if a board's own counter is erased: two frames sealed with
 //! the same nonce reveal each other.
+//!
+//! A copy of the file does not know what was given away since. So each page skips a random number of boots first, up to 2²². If one page
+//! of an agent is made from the file and one from its copy, and their boards start n₁ and n₂ times, the same boot occurs with a
+//! probability of about (n₁ + n₂) / 2²².
 
 use super::{FILE_MODE, FIRST_BOOT, SwarmFile};
 use fabswarm_diagnostic::Diagnostic;
@@ -13,6 +17,9 @@ use zeroize::Zeroizing;
 
 /// Boots that a board may use with one page. One that its watchdog restarts every 8 s takes 97 days for them.
 pub(super) const BOOTS_PER_PAGE: u32 = 1 << 20;
+
+/// A page skips fewer boots than this.
+const SKIPPED_BOOTS: u32 = 1 << 22;
 
 /// The table of the file with the first boot of each agent that is not given away.
 pub(super) const TABLE: &str = "boots";
@@ -43,7 +50,10 @@ impl SwarmFile {
         if Self::read(&path)?.key != self.key {
             return Err(refuse("it has another key than a moment ago".to_owned()));
         }
-        let first = first_free(&file, agent).map_err(refuse)?.max(at_least);
+        let free = first_free(&file, agent).map_err(refuse)?.max(at_least);
+        let mut random = [0; size_of::<u32>()];
+        getrandom::fill(&mut random).map_err(|error| refuse(error.to_string()))?;
+        let first = free.saturating_add(u32::from_le_bytes(random) % SKIPPED_BOOTS);
         let Some(next) = first.checked_add(BOOTS_PER_PAGE).filter(|&next| next <= HIGHEST_BOOT) else {
             return Err(Diagnostic::new(
                 format!("the key has no boots left for agent {agent}"),
@@ -98,12 +108,11 @@ mod tests {
         swarm.write(&path).unwrap();
         let take =
             |agent: usize, at_least: u32| SwarmFile::read(&path).unwrap().take_boot(&path, agent, at_least);
-        assert_eq!(take(0, 1).unwrap(), 1);
-        assert_eq!(take(0, 1).unwrap(), 1 + BOOTS_PER_PAGE);
-        assert_eq!(take(1, 1).unwrap(), 1, "agents have nonces of their own");
-        // A board has counted further than the file.
-        assert_eq!(take(0, 9_000_000).unwrap(), 9_000_000);
-        assert_eq!(take(0, 1).unwrap(), 9_000_000 + BOOTS_PER_PAGE);
+        // A board has counted further than the file before its third page.
+        let pages = [1, 1, 90_000_000, 1].map(|at_least| take(0, at_least).unwrap());
+        assert!(pages.windows(2).all(|pair| pair[0] + BOOTS_PER_PAGE <= pair[1]), "{pages:?}");
+        assert!((FIRST_BOOT..SKIPPED_BOOTS + 1).contains(&pages[0]) && pages[2] >= 90_000_000, "{pages:?}");
+        assert!(take(1, 1).unwrap() <= SKIPPED_BOOTS, "agents have nonces of their own");
         // All else is as it was.
         let read = SwarmFile::read(&path).unwrap();
         assert_eq!((&read.key, read.key_number, &read.chips), (&swarm.key, 3, &swarm.chips));
@@ -113,7 +122,24 @@ mod tests {
         assert!(used_up.contains("agent 1") && used_up.contains("\nhelp: draw a new key"), "{used_up}");
         // Others would not hear the very last boots.
         assert!(take(1, HIGHEST_BOOT - BOOTS_PER_PAGE + 1).is_err());
-        assert!(take(1, HIGHEST_BOOT - BOOTS_PER_PAGE).is_ok());
+        assert!(take(1, HIGHEST_BOOT - BOOTS_PER_PAGE - SKIPPED_BOOTS).is_ok());
+    }
+
+    /// An older copy does not know of the pages that were made since, on this machine or another.
+    #[test]
+    fn copies_of_a_swarm_file_give_other_boots() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swarm.toml");
+        let swarm = SwarmFile::draw(None, &[], 3).unwrap();
+        swarm.write(&path).unwrap();
+        let original = fs::read_to_string(&path).unwrap();
+        let copies = [(); 3].map(|()| {
+            fs::write(&path, &original).unwrap();
+            swarm.take_boot(&path, 4, 1).unwrap()
+        });
+        // Equal ones are drawn once in 700,000 tests.
+        let [a, b, c] = copies;
+        assert!(a != b && b != c && a != c, "{copies:?}");
     }
 
     #[test]
@@ -146,8 +172,7 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         boots.sort_unstable();
-        let expected: Vec<u32> = (0..8).map(|number| 1 + number * BOOTS_PER_PAGE).collect();
-        assert_eq!(boots, expected);
+        assert!(boots.windows(2).all(|pair| pair[0] + BOOTS_PER_PAGE <= pair[1]), "{boots:?}");
     }
 
     #[test]
@@ -162,7 +187,7 @@ mod tests {
             swarm.take_boot(&path, 0, 1)
         };
         // A file of an older version: pages of unknown number were made from it.
-        assert_eq!(write(&written.replace("[boots]", "")).unwrap(), 1 + BOOTS_PER_PAGE);
+        assert!(write(&written.replace("[boots]", "")).unwrap() > BOOTS_PER_PAGE);
         let damaged = write(&written.replace("[boots]", "[boots]\n0 = -1")).unwrap_err().to_string();
         assert!(damaged.contains("boots.0 is no number") && damaged.contains("\nhelp: "), "{damaged}");
         fs::remove_file(&path).unwrap();
