@@ -51,11 +51,13 @@ impl FlashImage {
     ///
     /// # Errors
     /// Says what is wrong with it.
-    pub fn parse(elf: &[u8]) -> Result<Self, object::Error> {
-        let file = ElfFile32::<Endianness>::parse(elf)?;
-        let mut parts = Vec::new();
+    pub fn parse(elf: &[u8]) -> Result<Self, String> {
+        let file = ElfFile32::<Endianness>::parse(elf).map_err(|error| error.to_string())?;
+        let (mut parts, mut left) = (Vec::new(), elf.len());
         for segment in file.segments() {
-            let bytes = segment.data()?;
+            let bytes = segment.data().map_err(|error| error.to_string())?;
+            // A small file could name the same bytes thousands of times, and fill the memory.
+            left = left.checked_sub(bytes.len()).ok_or("its segments are longer than the file")?;
             if !bytes.is_empty() {
                 // The address in flash: variables are copied to RAM at the start.
                 let address = segment.elf_program_header().p_paddr(file.endian());
@@ -142,6 +144,8 @@ impl FlashImage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     /// An ELF file for 32-bit ARM with one segment, whose bytes are stored at one address and used at another.
     fn elf(stored_at: u32, used_at: u32, bytes: &[u8]) -> Vec<u8> {
@@ -187,6 +191,32 @@ mod tests {
             let message = image.check(room).unwrap_err().to_string();
             assert!(message.contains("0x400 to 0x408") && message.contains("\nhelp: "), "{message}");
         }
+    }
+
+    proptest! {
+        /// An image, some of whose bytes are others, is read or refused, and what is read is no longer than the file.
+        #[test]
+        fn no_bytes_make_the_reader_panic(changes in vec((0..164_usize, any::<u8>()), 0..6), cut in 80..=164_usize) {
+            let mut file = elf(0xFFFF_FFF0, 0x2000_0000, &[7; 80]);
+            changes.into_iter().for_each(|(at, byte)| file[at] = byte);
+            if let Ok(image) = FlashImage::parse(&file[..cut]) {
+                prop_assert!(image.len() <= file.len());
+                let room = FlashRegion { origin: 0x400, bytes: 1024 };
+                prop_assert!(image.is_empty() || image.check(room).is_err() || !image.to_hex().is_empty());
+            }
+        }
+    }
+
+    /// Read one by one, the segments of this file of 128 KiB would take 2 GiB.
+    #[test]
+    fn a_file_that_names_its_bytes_again_and_again_is_refused() {
+        let mut file = elf(0x400, 0x400, &[7; 1 << 16]);
+        let header: [u8; 32] = file[52..84].try_into().unwrap();
+        file[28..32].copy_from_slice(&((84 + (1 << 16)) as u32).to_le_bytes());
+        file[44..46].copy_from_slice(&2048_u16.to_le_bytes());
+        (0..2048).for_each(|_| file.extend(header));
+        let refusal = FlashImage::parse(&file).unwrap_err();
+        assert_eq!(refusal, "its segments are longer than the file");
     }
 
     #[test]

@@ -8,10 +8,14 @@ use fabswarm_shared::packet::{self, Boot, ResetCause};
 use fabswarm_shared::provisioning;
 
 /// The message of the panic that ended a board's last run, if one did, in one line: it comes from memory that may hold anything.
+pub(crate) fn last_panic(boot: &Boot) -> Option<String> {
+    boot.panic.map(printable)
+}
+
+/// A text of a board in one line, without what a terminal would obey.
 #[must_use]
-pub fn last_panic(boot: &Boot) -> Option<String> {
-    let in_line = |character: char| if character.is_control() { ' ' } else { character };
-    Some(boot.panic?.chars().map(in_line).collect())
+pub fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 /// Why a board started, and how its last run ended.
@@ -105,6 +109,11 @@ fn refused(agent: u16, is_real: bool, source: provisioning::Error) -> Diagnostic
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boards_write_no_commands_to_a_terminal() {
+        assert_eq!(printable("pico\x1b[2J\n\u{9b}é"), "pico [2J  é");
+    }
 
     #[test]
     fn a_refused_page_has_the_remedy_for_its_cause() {

@@ -12,7 +12,7 @@ pub(crate) use control_lines::lines_of;
 pub use ports::ports;
 
 use super::Machine;
-use super::boot_check::last_panic;
+use super::boot_check::{last_panic, printable};
 use super::cable::Cable;
 use super::packet_stream::PacketStream;
 use crate::firmware::board_kind::PacketFraming;
@@ -191,7 +191,7 @@ pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
                 let found = FoundBoard {
                     path: path.to_owned(),
                     baud: line.baud,
-                    name: boot.board.to_owned(),
+                    name: printable(boot.board),
                     chip: boot.chip,
                     build: boot.build,
                     reset: boot.reset,
@@ -208,7 +208,7 @@ pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
                 return Err(running);
             }
             if let Some((board, number)) = packet::boot_schema(&bytes) {
-                schema = Some((board.to_owned(), number));
+                schema = Some((printable(board), number));
             }
         }
     }

@@ -5,6 +5,7 @@ use fabswarm_flash::FlashImage;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file by which a boot loader's drive is known.
@@ -112,7 +113,10 @@ fn refusal(drive: &Path, bytes: usize, error: &io::Error) -> Diagnostic {
 pub fn write_to_drive(drive: &Path, name: &str, bytes: &[u8]) -> Result<bool, Diagnostic> {
     let path = drive.join(name);
     let write = || {
-        let mut file = File::create(&path)?;
+        // A stick may say that it is a board: its links lead nowhere.
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        let mut file =
+            File::options().write(true).create(true).truncate(true).custom_flags(flags).open(&path)?;
         file.write_all(bytes)?;
         io::Result::Ok(file)
     };
@@ -164,6 +168,9 @@ mod tests {
         assert!(is_drive(folder.path()));
         assert_eq!(drive_board(folder.path()).as_deref(), Some("RPI-RP2"));
         assert!(write_to_drive(folder.path(), "agent-0.uf2", b"bytes").unwrap());
+        let elsewhere = folder.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("agent-1.uf2")).unwrap();
+        assert!(write_to_drive(folder.path(), "agent-1.uf2", b"bytes").is_err() && !elsewhere.exists());
         // Noise, and a line that is cut off.
         for damaged in [&[0xFF, 0xFE, 0][..], b"UF2 Bootloader v3.0\nBoard"] {
             fs::write(folder.path().join(INFO_FILE), damaged).unwrap();

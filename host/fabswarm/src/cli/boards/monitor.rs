@@ -141,9 +141,11 @@ fn packet_line(packet: &Packet) -> String {
                 Ok(identity) => format!("boot {}, round {}", identity.boot, identity.round),
                 Err(error) => error.to_string(),
             };
-            let panic = fabswarm_attach::last_panic(boot)
-                .map(|message| format!("; its last run ended in a panic: {message}"));
-            format!("{board} started {reset}: {who}{}", panic.unwrap_or_default())
+            let panic = boot.panic.map(|message| format!("; its last run ended in a panic: {message}"));
+            fabswarm_attach::printable(&format!(
+                "{board} started {reset}: {who}{}",
+                panic.unwrap_or_default()
+            ))
         }
         Packet::Telemetry(telemetry, _) => format!(
             "round {}, epoch {}, digest {:08x}, heard {}, refused {}, late {}{}",
