@@ -95,6 +95,8 @@ struct LoggedResults {
     error: ErrorKind,
     /// Rows of `metrics.csv` that were not compared yet, the last first.
     lines: Vec<String>,
+    /// Whether the run was killed: its rows may be ahead of its log, and the last one cut off.
+    is_killed: bool,
     equal: u64,
     last: Option<Metrics>,
 }
@@ -102,12 +104,16 @@ struct LoggedResults {
 impl LoggedResults {
     fn read(folder: &Path, error: ErrorKind) -> Result<Self, Diagnostic> {
         let read = |name: &str| fs::read_to_string(folder.join(name));
-        let text = read("metrics.csv").or_else(|_| read("metrics.csv.part")).map_err(|error| {
+        let (text, is_killed) = match read("metrics.csv") {
+            Ok(text) => (Ok(text), false),
+            Err(_) => (read("metrics.csv.part"), true),
+        };
+        let text = text.map_err(|error| {
             Diagnostic::of_file(&folder.join("metrics.csv"), error, "run the scenario again")
         })?;
         let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
         lines.reverse();
-        Ok(LoggedResults { error, lines, equal: 0, last: None })
+        Ok(LoggedResults { error, lines, is_killed, equal: 0, last: None })
     }
 
     /// Compares the rows of the present round.
@@ -133,7 +139,11 @@ impl LoggedResults {
         swarm: &dyn Swarm,
         files: &mut Vec<&'static str>,
     ) -> Result<Option<String>, Diagnostic> {
-        if let Some(line) = self.lines.last() {
+        let is_ahead = |line: &&String| {
+            let round = line.split(',').next().and_then(|round| round.parse().ok());
+            self.is_killed && round.is_none_or(|round: u64| round > swarm.round())
+        };
+        if let Some(line) = self.lines.last().filter(|line| !is_ahead(line)) {
             return Ok(Some(format!("metrics.csv has a row that the log has no round for: {line}")));
         }
         let Ok(summary) = fs::read_to_string(folder.join("summary.json")) else { return Ok(None) };

@@ -40,6 +40,15 @@ fn a_run_can_be_executed_again_and_compared() {
     fs::write(folder.join("a/answer.npz"), answer).unwrap();
     folder.ends("verify a", 4, "answer.npz is not the answer that the run comes to");
 
+    // What a run leaves that was killed: rows may be ahead of the log, and the last one cut off.
+    let rows = folder.read("a/metrics.csv");
+    fs::remove_file(folder.join("a/metrics.csv")).unwrap();
+    folder.write("a/metrics.csv.part", format!("{rows}61,0.5,0.5\n6"));
+    folder.succeeds("verify a");
+    folder.write("a/metrics.csv.part", format!("{rows}60,0.5,0.5\n"));
+    folder.ends("verify a", 4, "the row of round 60 in metrics.csv");
+    folder.write("a/metrics.csv", rows);
+
     // Another seed gives other states.
     let scenario = folder.read("a/scenario.toml").replace("seed = 1\n", "seed = 2\n");
     folder.write("a/scenario.toml", &scenario);
