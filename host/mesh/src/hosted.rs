@@ -23,6 +23,11 @@ const NOT_YET_AFTER: Duration = Duration::from_secs(2);
 /// A run ends when its starter is silent for this long.
 const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 
+/// Requests that may wait for the thread that computes, with up to [`BODY_MAX`](crate::message::BODY_MAX) bytes each, and others that may
+/// wait. Who asks more is to ask again.
+const MOST_TASKS: usize = 16;
+const MOST_WAITING: usize = 1024;
+
 /// A run on this host.
 #[derive(Debug)]
 pub struct HostedRun {
@@ -185,6 +190,7 @@ impl HostedRun {
                 Some(Response::Done)
             }
             Request::Reached { .. } | Request::Slab => None,
+            _ if state.tasks.len() >= MOST_TASKS => Some(Response::NotYet),
             _ => {
                 // A repeated request replaces the first one.
                 state.tasks.retain(|task| task.request != request);
@@ -195,7 +201,8 @@ impl HostedRun {
                 return;
             }
         };
-        match answer {
+        let is_full = state.waiting.len() >= MOST_WAITING;
+        match answer.or(is_full.then_some(Response::NotYet)) {
             Some(answer) => {
                 drop(state);
                 replies.reply(pack(&answer));

@@ -68,6 +68,10 @@ fn take_part<D: SharedMemory>(
         return Err(refused(&Diagnostic::new(what, remedy)));
     }
     let blocks: Vec<Block> = plan.hosts.iter().map(|host| host.block).collect();
+    let is_next = |next: usize, block: &Block| next.checked_add(block.agents).filter(|_| block.first == next);
+    if blocks.iter().try_fold(0, is_next) != Some(resolved.scenario.swarm.agents) {
+        return Err(refused(&"the plan of the run does not give each agent to one host"));
+    }
     let training = TrainingPlan::of_block(device, &prepared, &resolved, blocks[plan.host])?;
     let mut trainer = training.start_block(plan.host, blocks)?;
     let mut near = NearMemory::share(run, trainer.swarm().device(), &peers);

@@ -29,7 +29,8 @@ impl ClusterSwarm {
                 return Err(self.0.unexpected(host, &response));
             };
             numbers.extend(body.as_chunks().0.iter().map(|number| f64::from_le_bytes(*number)));
-            if numbers.len() >= 2 * sums.iter().sum::<usize>() || body.is_empty() {
+            let count = sums.iter().fold(0_usize, |count, &more| count.saturating_add(more));
+            if numbers.len() / 2 >= count || body.is_empty() {
                 let mut rest = numbers.into_iter();
                 let part = |count: usize| Imbalance {
                     sums: rest.by_ref().take(count).collect(),

@@ -167,6 +167,18 @@ fn hosts_refuse_other_builds_other_data_and_a_second_run() {
     start(BUILD).unwrap();
 }
 
+/// Agents that the scenario has not would have ended the host.
+#[test]
+fn a_plan_with_other_agents_is_refused_and_the_host_goes_on() {
+    let case = TrainingCase::new(SMALL);
+    let hosts = case.hosts(1, 1, 0.0);
+    let (cluster, text) = (hosts.cluster(BUILD), case.resolved.to_repeatable_toml());
+    let refusal = cluster.start(&case.prepared.digest(), &text, 1000, &case.interrupted, PATIENCE);
+    let refusal = refusal.unwrap_err().to_string();
+    assert!(refusal.contains("does not give each agent to one host"), "{refusal}");
+    case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
+}
+
 #[test]
 fn a_plan_of_blocks_sums_to_no_less_than_the_swarm() {
     let case = TrainingCase::new(SMALL);

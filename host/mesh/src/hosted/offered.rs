@@ -39,7 +39,8 @@ impl OfferedParcel {
             OfferedParcel::Bytes(parcel) => {
                 let all: Vec<u32> = (0..chunks::count(parcel.len())).collect();
                 let numbers = if wanted.is_empty() { &all } else { wanted };
-                for &number in numbers {
+                // A host that names a chunk again and again gets no more than the parcel.
+                for &number in numbers.iter().take(all.len()) {
                     let Some((header, bytes)) = chunks::chunk(round, part, parcel, number) else { continue };
                     let count = bytes.len();
                     replies.reply(pack_with(&Response::Chunk(header), bytes));

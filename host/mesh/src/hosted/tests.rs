@@ -4,6 +4,7 @@ use super::*;
 use crate::daemon::tests::fake::ReplyChannel;
 use crate::message::{HostBlock, HostMessage, PROTOCOL, unpack};
 use fabswarm_large::device::Block;
+use fabswarm_large::fab::StatePart;
 
 fn run_of(hosts: usize) -> HostedRun {
     let place = |host: usize| HostBlock {
@@ -82,6 +83,31 @@ fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
         scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
         let answer = ask(&run, Request::Imbalances { round: 1, offset: 0 }).recv().unwrap();
         assert_eq!(unpack::<Response>(&answer.head, &[]).unwrap().0, Response::NotYet);
+        drop(ask(&run, Request::End));
+    });
+}
+
+/// A host with a certificate may ask what it likes: what waits for it is bounded, and it gets no more than there is.
+#[test]
+fn questions_of_a_hostile_member_fill_no_memory() {
+    let run = run_of(2);
+    let part = ParcelPart::Decisions;
+    let read = |offset| Request::Read { round: 0, part: StatePart::Decay, offset, words: 1 };
+    let is_refused = |answers: &mpsc::Receiver<HostMessage>| {
+        let answer = answers.try_recv();
+        answer.is_ok_and(|answer| unpack::<Response>(&answer.head, &[]).unwrap().0 == Response::NotYet)
+    };
+    let tasks = (0..100).map(|offset| ask(&run, read(offset))).collect::<Vec<_>>();
+    assert_eq!(tasks.iter().filter(|answer| is_refused(answer)).count(), 100 - MOST_TASKS);
+    let parcel = |round| Request::Parcel { round, part, to: 1, chunks: vec![0; 1000] };
+    let parcels = (1..=2000).rev().map(|round| ask(&run, parcel(round))).collect::<Vec<_>>();
+    assert_eq!(parcels.iter().filter(|answer| is_refused(answer)).count(), 2000 - MOST_WAITING);
+    run.offer(2000, part, 1, vec![7; 64].into()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
+        let first = parcels[0].recv().unwrap();
+        assert!(matches!(unpack::<Response>(&first.head, &[]).unwrap().0, Response::Chunk(_)));
+        assert!(parcels[0].recv().is_err(), "a chunk is sent once");
         drop(ask(&run, Request::End));
     });
 }
