@@ -316,6 +316,7 @@ impl<D: Device> Fab<D> {
     /// The first gradient, `t = d = ∇L` at the start: one tracking step from trackers of zero, of which there is nothing to push.
     pub fn begin(&mut self, draw: &RoundBatch) -> Result<()> {
         self.write_draw(draw)?;
+        self.state.load(&self.device)?;
         self.state.differentiate(&self.device, 0)?;
         self.state.follow(&self.device, 0)?;
         self.state.sets[0].open();

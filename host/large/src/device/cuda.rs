@@ -63,6 +63,8 @@ pub struct Cuda {
     context: Arc<CudaContext>,
     /// y and everything common, then z; for each of them one more for what goes on beside its products.
     streams: [Arc<CudaStream>; 4],
+    /// Takes samples into batches while decisions are mixed.
+    samples: Arc<CudaStream>,
     blas: [CudaBlas; 2],
     kernels: Kernels,
     precision: Precision,
@@ -170,6 +172,7 @@ impl Cuda {
         unsafe { context.disable_event_tracking() };
         let stream = || during("making a stream", context.new_stream());
         let streams = [stream()?, stream()?, stream()?, stream()?];
+        let samples = stream()?;
         let blas = |stream: &Arc<CudaStream>| during("starting cuBLAS", CudaBlas::new(stream.clone()));
         let blas = [blas(&streams[0])?, blas(&streams[1])?];
         let workspace = |stream: &Arc<CudaStream>| {
@@ -188,6 +191,7 @@ impl Cuda {
         Ok(Cuda {
             context,
             streams,
+            samples,
             blas,
             kernels,
             precision,

@@ -71,9 +71,18 @@ impl<D: Device> Fab<D> {
 impl<D: Device> FabState<D> {
     /// Decisions, and the gradient there.
     fn descend(&mut self, device: &D, parity: usize) -> Result<()> {
+        self.load(device)?;
         self.pull(device)?;
         self.differentiate(device, parity)?;
         self.recur(device, parity)
+    }
+
+    /// The samples of the round, with their weights.
+    pub(super) fn load(&mut self, device: &D) -> Result<()> {
+        let FabState { data, schedule, y, z, logits, .. } = self;
+        let logits = logits.as_ref().map(|samples| &samples.logits);
+        device.load(y, data, schedule, 1.0, logits)?;
+        z.as_mut().map_or(Ok(()), |z| device.load(z, data, schedule, -1.0, logits))
     }
 
     /// Decisions: those of others, and a step.
@@ -93,18 +102,11 @@ impl<D: Device> FabState<D> {
 
     /// `d⁺` of y and z, but for their regulariser.
     pub(super) fn differentiate(&mut self, device: &D, parity: usize) -> Result<()> {
-        let FabState { data, schedule, y, z, sets, logits, .. } = self;
-        let logits = logits.as_ref().map(|samples| &samples.logits);
+        let FabState { schedule, y, z, sets, .. } = self;
         let lower = &mut sets[0];
         let fresh = Some(&mut lower.d[lower.tracking.gradient(parity)]);
-        device.load(y, data, schedule, 1.0, logits)?;
-        match z {
-            Some(z) => {
-                device.load(z, data, schedule, -1.0, logits)?;
-                device.run(&mut [y, z], &lower.v, fresh, lower.packed, schedule)
-            }
-            None => device.run(&mut [y], &lower.v, fresh, lower.packed, schedule),
-        }
+        let mut passes: Vec<&mut D::Pass> = [y].into_iter().chain(z).collect();
+        device.run(&mut passes, &lower.v, fresh, lower.packed, schedule)
     }
 
     /// Adds what a method keeps of the last gradient, where it keeps any.

@@ -127,6 +127,7 @@ impl Device for Cuda {
     ) -> Result<()> {
         let gradient = gradient.map(|gradient| gradient.exact.pointer);
         let [main, side, ..] = &self.streams;
+        during("joining a stream", main.join(&self.samples))?;
         if passes.len() > 1 {
             during("forking a stream", side.join(main))?;
         }

@@ -119,7 +119,7 @@ impl CudaPass {
         }
     }
 
-    /// Fills the batch; see [`crate::device::Device::load`].
+    /// Fills the batch; see [`crate::device::Device::load`]. [`crate::device::Device::run`] waits for it.
     pub(super) fn load(
         &mut self,
         device: &Cuda,
@@ -150,8 +150,10 @@ impl CudaPass {
             _ => panic!("a dataset has features, or tokens and lengths"),
         };
         args.push(Arg::Int(data.width));
+        during("forking a stream", device.samples.join(device.main()))?;
+        let grid = [self.program.samples, self.agents];
         // SAFETY: the batch was allocated for this program, and rows of the schedule are samples of the dataset.
-        unsafe { device.launch(name, [self.program.samples, self.agents], [128, 1], &args) }
+        unsafe { device.kernels.launch(&device.samples, name, grid, [128, 1], 0, &args) }
     }
 
     /// Enqueues the pass on the group's stream: forward, and backward when there is a gradient to fill.
