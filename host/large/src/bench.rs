@@ -6,7 +6,7 @@ use std::time::Instant;
 use fabswarm_shared::scalar::Scalar as _;
 
 use crate::device::cuda::{Cuda, Reals};
-use crate::device::{BatchSchedule, Device, Gradient, MemoryUse, Packed, Result};
+use crate::device::{BatchSchedule, Device, Gradient, MemoryUse, Packed, Result, RoundMix};
 use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel, WeightExchange};
 use crate::mixing::MixingMatrix;
 use crate::models::Model;
@@ -187,13 +187,14 @@ pub fn levels<D: Device>(
     ])
 }
 
-/// Bytes per second of a device copy, of a pull and of a push with and without a regulariser.
+/// Bytes per second of a device copy, of a pull, of a push with and without a regulariser, and of both in one pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidths {
     pub copy: f64,
     pub pull: f64,
     pub push: f64,
     pub push_with_regulariser: f64,
+    pub round: f64,
 }
 
 /// Mixes `words` words per agent, counting each word read and each word written once.
@@ -234,6 +235,12 @@ pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidt
         push_with_regulariser: rate(6, &mut || {
             let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
             device.track(&mut t, gradient, packed, &push_weights)
+        })?,
+        round: rate(5, &mut || {
+            let (v, t, d, strengths) = (&mut v, &mut t, &last, &strengths);
+            let (is_open, momentum, steps, adapts_first) = (true, None, [1e-3; 2], false);
+            let state = RoundMix { v, t, d, strengths, is_open, momentum, steps, adapts_first };
+            device.mix_round(state, packed, &pull_weights, &push_weights)
         })?,
     })
 }

@@ -383,9 +383,6 @@ pub trait Device: Debug + Sized {
         push: &Self::Mixing,
     ) -> Result<()>;
 
-    /// Whether [`Device::mix_round`] is there for so many agents.
-    fn mixes_at_once(&self, agents: usize) -> bool;
-
     /// Pull, and push without the gradient that is not there yet: in one pass, where [`Device::pull`] and [`Device::track`] are two.
     /// Where the last round is open it is closed first, `d ← d + c v` and `t ← u + d`, on the way. Then `m ← β m + t`,
     /// `v ← A v − η m`, or `v ← A (v − η m)` of agents that adapt first, and `u ← B t − d`, which lies where t did: a new gradient in the place of d makes an open round of it.

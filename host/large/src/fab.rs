@@ -146,9 +146,8 @@ impl FabConfig {
     }
 
     /// Whether a round's pull and push are one pass: all agents are here, and mix by pull and push weights.
-    pub(crate) fn mixes_at_once<D: Device>(&self, device: &D, own: Block) -> bool {
-        let is_plain = self.ledger.is_none() && self.push_sum.is_none();
-        is_plain && own == Block::whole(self.agents) && device.mixes_at_once(self.agents)
+    pub(crate) fn mixes_at_once(&self, own: Block) -> bool {
+        self.ledger.is_none() && self.push_sum.is_none() && own == Block::whole(self.agents)
     }
 
     /// Whether z minimises `g − f/λ`.
@@ -272,7 +271,7 @@ impl<D: Device> Fab<D> {
         };
         let steps = [config.steps[1], config.steps[2]];
         let v = device.decisions(packed.words())?;
-        let at_once = config.mixes_at_once(&device, own);
+        let at_once = config.mixes_at_once(own);
         let mut lower = ExchangedVectors::new(&device, packed, v, steps, momentum, at_once)?;
         lower.start(&device, start)?;
         let mut sets = vec![lower];

@@ -56,7 +56,7 @@ impl MemoryPlan {
             None => (heard * (device.decision_bytes() + word), 0),
             Some(ledger) => (0, heard * (ledger.depth() + own.agents) as u64 * word),
         };
-        let gradients = if config.mixes_at_once(device, own) { 1 } else { 2 };
+        let gradients = if config.mixes_at_once(own) { 1 } else { 2 };
         let momenta = u64::from(config.momentum != 0.0);
         let own_state = words * (device.decision_bytes() + (1 + gradients + momenta) * word);
         let earlier = match config.push_sum {

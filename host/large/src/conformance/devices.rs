@@ -4,6 +4,7 @@ use super::{Check, distance, narrow, wide};
 use crate::device::cpu::Cpu;
 use crate::device::{
     BatchSchedule, Block, BroadcastHistory, Descent, Device, Error, Gradient, Packed, Reception, Result,
+    RoundMix,
 };
 use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
@@ -171,6 +172,16 @@ fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f
     let push_sum = Descent { steps: [0.1, 0.2], factors: Some(&strengths), awake: None };
     device.descend(&mut v, &t, packed, &push_sum)?;
     let mut mixed = vec![("pull", pulled), ("push", tracked), ("adapt-first and push-sum", read(&v)?)];
+    if packed.own == Block::whole(agents) {
+        // Each closes the round before it.
+        for (is_open, adapts_first) in [(false, false), (true, true), (true, false)] {
+            let momentum = Some((&mut m, 0.7)).filter(|_| is_open);
+            let (v, t, d, strengths, steps) = (&mut v, &mut t, &last, &strengths, [0.1, 0.2]);
+            let state = RoundMix { v, t, d, strengths, is_open, momentum, steps, adapts_first };
+            device.mix_round(state, packed, &pull_weights, &push_weights)?;
+        }
+        mixed.push(("whole rounds", [read(&v)?, read(&t)?, read(&m)?].concat()));
+    }
     // A ledger among many agents would be all there is in this test's memory.
     if agents <= 100 {
         mixed.push(("ledger", ledger(device, packed, &heard, false)?));

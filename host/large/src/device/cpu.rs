@@ -314,10 +314,6 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn mixes_at_once(&self, _agents: usize) -> bool {
-        true
-    }
-
     fn mix_round(
         &self,
         state: RoundMix<'_, Self>,

@@ -106,8 +106,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 fn show_mixing(agents: usize, words: usize) -> Result<()> {
     let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
     println!("job=mixing agents={agents} words={words} copy {:.2} TB/s", rates.copy / 1e12);
-    let named =
-        [("pull", rates.pull), ("push", rates.push), ("push with regulariser", rates.push_with_regulariser)];
+    let named = [
+        ("pull", rates.pull),
+        ("push", rates.push),
+        ("push with regulariser", rates.push_with_regulariser),
+        ("round", rates.round),
+    ];
     for (name, rate) in named {
         println!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / rates.copy);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::kernels::{Arg, blocks};
-use super::mixing::{AT_ONCE, terms};
+use super::mixing::terms;
 use super::{
     Cuda, CudaMixing, CudaPass, DeviceBuffer, Gpu, POOL_PIECE, Precision, Reals, Replay, during, own_agents,
 };
@@ -151,7 +151,7 @@ impl Device for Cuda {
         let (t, steps) = descent.map_or((0, [0.0; 2]), |(t, steps)| (t.exact.pointer, steps));
         let head = [v.exact.pointer, t, narrow].map(Arg::At);
         // SAFETY: decisions, trackers and weights are all of `packed`, and the kernel takes them in this order.
-        unsafe { rows.launch(self, ["pull_dense", "pull_sparse"], &head, &steps.map(Arg::Float), packed) }
+        unsafe { rows.launch(self, "pull", None, &head, &steps.map(Arg::Float), packed) }
     }
 
     fn descend(&self, v: &mut Reals, t: &Reals, packed: Packed, descent: &Descent<'_, Self>) -> Result<()> {
@@ -188,11 +188,7 @@ impl Device for Cuda {
         let mut head = vec![Arg::At(t.exact.pointer)];
         head.extend(terms(&gradient));
         // SAFETY: trackers, gradients and weights are all of `packed`, and the kernel takes them in this order.
-        unsafe { push.launch(self, ["track_dense", "track_sparse"], &head, &[], packed) }
-    }
-
-    fn mixes_at_once(&self, agents: usize) -> bool {
-        agents <= AT_ONCE
+        unsafe { push.launch(self, "track", None, &head, &[], packed) }
     }
 
     fn mix_round(
@@ -211,7 +207,7 @@ impl Device for Cuda {
         let tail = [&tail[..], &[Arg::Int(usize::from(is_open))]].concat();
         let name = if adapts_first { "mix_adapted_round" } else { "mix_round" };
         // SAFETY: all vectors are of `packed`, with a strength each, and the kernel takes them in this order.
-        unsafe { pull.launch_at_once(self, name, push, &head, &tail, packed) }
+        unsafe { pull.launch(self, name, Some(push), &head, &tail, packed) }
     }
 
     fn close_round(

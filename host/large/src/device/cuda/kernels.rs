@@ -7,7 +7,6 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKe
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use super::during;
-use super::mixing::AT_ONCE;
 use crate::device::{Block, Error, Result};
 
 const PRELUDE: &str = include_str!("prelude.cu");
@@ -98,13 +97,12 @@ impl Kernels {
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
     }
 
-    /// The kernels that mix the state of `agents` agents, of which those of `own` are computed; the sparse ones take `columns`
-    /// columns a block of `threads`.
+    /// The kernels that mix the state of `agents` agents, of which those of `own` are computed, in blocks of `threads`; among many
+    /// agents a block takes `columns` columns.
     pub(super) fn mixing(
         context: &Arc<CudaContext>,
         agents: usize,
         own: Block,
-        is_dense: bool,
         columns: usize,
         threads: usize,
     ) -> Result<Self> {
@@ -116,13 +114,8 @@ impl Kernels {
             format!("-DCOLUMNS={columns}"),
             format!("-DTHREADS={threads}"),
         ];
-        let names = match is_dense {
-            true => ["pull_dense", "track_dense"],
-            false => ["pull_sparse", "track_sparse"],
-        };
-        let at_once = (agents <= AT_ONCE).then_some(["mix_round", "mix_adapted_round"]);
-        let names = names.into_iter().chain(at_once.into_iter().flatten());
-        Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names)
+        let names = ["pull", "track", "mix_round", "mix_adapted_round"];
+        Self::compile(context, format!("{PRELUDE}\n{MIXING}"), options, names.into_iter())
     }
 
     fn compile(

@@ -5,11 +5,11 @@ use super::{Cuda, DeviceBuffer};
 use crate::device::{Block, Gradient, Packed, Result};
 use crate::mixing::MixingMatrix;
 
-/// Agents up to which mixing is a dense product.
-const DENSE: usize = 64;
-
-/// Agents up to which a thread holds a round's decisions, trackers and gradients of all of them in registers.
-pub(super) const AT_ONCE: usize = 16;
+/// Agents up to which a thread holds the words of all of them in registers, and mixing is a dense product.
+const DENSE: usize = 16;
+/// Threads of a block of the dense kernels, and columns that each takes.
+const DENSE_THREADS: usize = 128;
+const LANE: usize = 4;
 
 /// Mixing weights: dense rows for few agents, compressed rows for many.
 #[derive(Debug)]
@@ -18,14 +18,9 @@ pub struct CudaMixing {
     starts: DeviceBuffer<u32>,
     senders: DeviceBuffer<u32>,
     weights: DeviceBuffer<f32>,
-    tile: SparseTile,
+    /// Where there are many.
+    tile: Option<SparseTile>,
     kernels: Kernels,
-}
-
-impl CudaMixing {
-    fn is_dense(&self) -> bool {
-        self.agents <= DENSE
-    }
 }
 
 /// What a block of the sparse kernels takes: so many columns of all agents, with so many threads.
@@ -57,20 +52,20 @@ impl SparseTile {
 impl CudaMixing {
     pub(super) fn new(device: &Cuda, agents: usize, own: Block) -> Result<Self> {
         let links = agents * agents;
-        let is_dense = agents <= DENSE;
-        let tile = SparseTile::new(agents, device.shared_bytes()?);
+        let tile = if agents > DENSE { Some(SparseTile::new(agents, device.shared_bytes()?)) } else { None };
+        let (columns, threads) = tile.map_or((0, DENSE_THREADS), |tile| (tile.columns, tile.threads));
         Ok(CudaMixing {
             agents,
             starts: device.memory(agents + 1)?,
-            senders: device.memory(if is_dense { 0 } else { links })?,
+            senders: device.memory(if tile.is_none() { 0 } else { links })?,
             weights: device.memory(links)?,
-            kernels: Kernels::mixing(&device.context, agents, own, is_dense, tile.columns, tile.threads)?,
+            kernels: Kernels::mixing(&device.context, agents, own, columns, threads)?,
             tile,
         })
     }
 
     pub(super) fn write(&mut self, device: &Cuda, mixing: &MixingMatrix) -> Result<()> {
-        if self.is_dense() {
+        if self.tile.is_none() {
             let mut dense = vec![0.0; self.agents * self.agents];
             for receiver in 0..self.agents {
                 let row = &mut dense[receiver * self.agents..][..self.agents];
@@ -98,61 +93,36 @@ pub(super) fn terms(gradient: &Gradient<'_, Cuda>) -> [Arg; 4] {
 }
 
 impl CudaMixing {
-    /// Launches a kernel that pulls by these weights and pushes by others, for at most [`AT_ONCE`] agents.
-    ///
-    /// # Safety
-    /// As for [`Kernels::launch`], where the weights of both matrices and the stride come after `head` and before `tail`.
-    pub(super) unsafe fn launch_at_once(
-        &self,
-        device: &Cuda,
-        name: &'static str,
-        push: &CudaMixing,
-        head: &[Arg],
-        tail: &[Arg],
-        packed: Packed,
-    ) -> Result<()> {
-        const THREADS: usize = 128;
-        let weights =
-            [Arg::At(self.weights.pointer), Arg::At(push.weights.pointer), Arg::Long(packed.stride)];
-        let args = [head, &weights, tail].concat();
-        let grid = [blocks(packed.stride, THREADS * 4), packed.groups];
-        // SAFETY: the caller promises what `Kernels::launch` asks for; both weights are dense for so many agents.
-        unsafe { self.kernels.launch(device.main(), name, grid, [THREADS, 1], 0, &args) }
+    fn args(&self) -> Vec<Arg> {
+        let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer].map(Arg::At);
+        links[if self.tile.is_none() { 2 } else { 0 }..].to_vec()
     }
 
-    /// Launches the dense or the sparse form of a kernel.
+    /// Launches a kernel that mixes by these weights, and by those of `push` where there are such.
     ///
     /// # Safety
-    /// As for [`Kernels::launch`], where the weights of this matrix and the stride come after `head` and before `tail`.
+    /// As for [`Kernels::launch`], where the weights and the stride come after `head` and before `tail`.
     pub(super) unsafe fn launch(
         &self,
         device: &Cuda,
-        [dense, sparse]: [&'static str; 2],
+        name: &'static str,
+        push: Option<&CudaMixing>,
         head: &[Arg],
         tail: &[Arg],
         packed: Packed,
     ) -> Result<()> {
-        let mut args = head.to_vec();
-        if self.is_dense() {
-            args.extend([Arg::At(self.weights.pointer), Arg::Long(packed.stride)]);
-            args.extend_from_slice(tail);
-            let lane = match self.agents {
-                ..=16 => 4,
-                17..=32 => 2,
-                _ => 1,
-            };
-            let grid = [blocks(packed.stride, 256 * lane), packed.groups];
-            // SAFETY: the caller promises what `Kernels::launch` asks for; the weights are dense for so many agents.
-            return unsafe { self.kernels.launch(device.main(), dense, grid, [256, 1], 0, &args) };
-        }
-        let SparseTile { columns, threads, bytes } = self.tile;
-        let links = [self.starts.pointer, self.senders.pointer, self.weights.pointer];
-        args.extend(links.map(Arg::At));
-        args.push(Arg::Long(packed.stride));
-        args.extend_from_slice(tail);
+        let tiles = if push.is_some() { 2 } else { 1 };
+        let push = push.map_or_else(Vec::new, CudaMixing::args);
+        let args = [head, &self.args(), &push, &[Arg::Long(packed.stride)], tail].concat();
+        let (columns, threads, bytes) = match self.tile {
+            // Two tiles of half the columns take as much memory as one.
+            Some(SparseTile { columns, threads, bytes }) => (columns / tiles, threads, bytes),
+            None => (DENSE_THREADS * LANE, DENSE_THREADS, 0),
+        };
         let grid = [blocks(packed.stride, columns), packed.groups];
-        // SAFETY: as above; senders are below the number of agents the kernel was compiled for.
-        unsafe { self.kernels.launch(device.main(), sparse, grid, [threads, 1], bytes, &args) }
+        // SAFETY: the caller promises what `Kernels::launch` asks for; senders are below the number of agents the kernel was
+        // compiled for, and both weights are of that number.
+        unsafe { self.kernels.launch(device.main(), name, grid, [threads, 1], bytes, &args) }
     }
 }
 
