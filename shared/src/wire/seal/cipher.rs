@@ -10,9 +10,10 @@ use subtle::ConstantTimeEq;
 
 pub(super) const NONCE: usize = 12;
 
-/// The keystream comes in blocks of 64 bytes. Several at once are faster where the processor has wide registers.
+/// The keystream comes in blocks of 64 bytes. Several at once are faster where the processor has wide registers: eight take AVX-512
+/// one and a half times as long as four, and are all that most frames need.
 type Keystream = ChaChaCore<R20, Ietf>;
-const BLOCKS: usize = 4;
+const BLOCKS: usize = if cfg!(microcontroller) { 4 } else { 8 };
 const BLOCK_BYTES: usize = 64;
 
 /// The cipher for one frame: one key and one nonce.
@@ -66,9 +67,10 @@ impl Cipher {
     }
 }
 
-/// Blocks to make at once where at least `length` bytes are needed. Wide registers make all of them in the time of one.
+/// Blocks to make at once where at least `length` bytes are needed. Wide registers make four in the time of one.
 fn batch(length: usize) -> usize {
-    if cfg!(microcontroller) { length.div_ceil(BLOCK_BYTES).min(BLOCKS) } else { BLOCKS }
+    let blocks = length.div_ceil(BLOCK_BYTES);
+    if cfg!(microcontroller) { blocks.min(BLOCKS) } else { blocks.next_multiple_of(4).min(BLOCKS) }
 }
 
 /// `out = text ⊕ stream`, by words: most of the cost of a cipher is elsewhere, and should be.
@@ -124,7 +126,7 @@ mod tests {
         let cipher = |length| Cipher::new(&[7; KEY_BYTES], [9; NONCE], length);
         let mut longest = [0; 1000];
         cipher(1000).seal(&[], &[0; 1000], &mut longest);
-        for length in [1, 63, 64, 65, 191, 192, 193, 255, 256, 257, 448, 449, 999] {
+        for length in [1, 63, 64, 65, 191, 192, 193, 256, 257, 448, 449, 704, 705, 960, 961, 999] {
             let mut out = [0; 1000];
             cipher(length).seal(&[], &[0; 1000][..length], &mut out[..length]);
             assert_eq!(out[..length], longest[..length], "{length}");
