@@ -17,12 +17,14 @@ use self::fake::{BUILD, FakeHosts};
 use super::*;
 use crate::Error;
 use crate::cluster::{Cluster, ClusterSwarm, HostPart};
-use crate::line::PATIENCE;
 use crate::message::BODY_MAX;
 
 const SMALL: &str = "[swarm]\nagents = 4\n[training]\ndata = \"sample\"\nmodel = \"softmax\"\nbatch = 30\ntrain_samples = 200\ntest_samples = 20\nepochs = 3\n";
 const LEDGER: &str =
     "[algorithm]\nkind = \"ledger\"\n[faults]\niid_loss = 0.2\ndelay_rounds = 2\ncrashes = \"1@2+2\"\n";
+
+/// Long enough that a machine which is busy with other tests loses no host.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A scenario with its samples, in a folder of its own.
 struct TrainingCase {
