@@ -2,7 +2,6 @@
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{MemberSet, Origin};
-use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::wire::Error;
 use fabswarm_shared::wire::seal::{KEY_BYTES, Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
 use zeroize::Zeroize;
@@ -40,12 +39,6 @@ impl SwarmKey {
             Diagnostic::new(what, "set frames.sealed to false to run without a key")
         })?;
         Ok(key)
-    }
-
-    /// A key that everybody who knows the seed can compute: only for tests that compare recorded frames.
-    pub fn seeded_for_tests(seed: u64) -> Self {
-        let mut stream = Stream::new(seed, u32::MAX, 0, Purpose::Key);
-        Self(std::array::from_fn(|_| stream.next_u32() as u8))
     }
 
     /// The bytes of the key.
