@@ -81,11 +81,14 @@ fn take_part<D: SharedMemory>(
         match run.next() {
             HostWork::Over(end) => return Ok(end),
             HostWork::Task(task) => answer(run, &mut trainer, task, &mut imbalances)?,
-            HostWork::Round => match round(run, &mut trainer, &mut near, &peers) {
-                // A host ends only when it is told to.
-                Err(Error::Over) => {}
-                done => done?,
-            },
+            HostWork::Round => {
+                imbalances = None;
+                match round(run, &mut trainer, &mut near, &peers) {
+                    // A host ends only when it is told to.
+                    Err(Error::Over) => {}
+                    done => done?,
+                }
+            }
         }
     }
 }
@@ -191,7 +194,8 @@ impl ImbalanceNumbers {
     }
 }
 
-/// Answers requests that need the state of the agents. Imbalances are sent in pieces, and kept from one piece to the next.
+/// Answers requests that need the state of the agents. Imbalances are sent in pieces, and kept until something else is asked for:
+/// who asks again because they took long would have them computed anew.
 fn answer<D: SharedMemory>(
     run: &HostedRun,
     trainer: &mut BlockTrainer<'_, D>,
@@ -229,17 +233,17 @@ fn answer<D: SharedMemory>(
             }
         }
         Request::Imbalances { round, offset } if round == stands => {
-            let all = match kept.filter(|_| offset > 0) {
+            let all = match kept {
                 Some(kept) => kept,
                 None => ImbalanceNumbers::of(
                     &trainer.swarm().imbalances().map_err(fabswarm_large::training::Error::from)?,
                 ),
             };
             let rest = all.numbers.get(offset..).unwrap_or_default();
-            let (piece, later) = rest.split_at(rest.len().min(BODY_MAX / size_of::<f64>()));
+            let piece = &rest[..rest.len().min(BODY_MAX / size_of::<f64>())];
             let piece = piece.iter().flat_map(|number| number.to_le_bytes()).collect();
-            let (sums, is_last) = (all.sums.clone(), later.is_empty());
-            *imbalances = Some(all).filter(|_| !is_last);
+            let sums = all.sums.clone();
+            *imbalances = Some(all);
             (Response::Imbalances(sums), piece)
         }
         _ => (
