@@ -267,7 +267,7 @@ impl Swarm for SlotBoards {
         // Shadows of boards in flight keep no books: the frames under way are not known.
         let defect = vec![f64::NAN; self.task.shape().exchanged().len()];
         let (v, d) = (self.decisions(), self.gradients());
-        self.meter.measure(self.round(), States { v: &v, d: &d, defect: &defect })
+        self.meter.measure(self.round(), States { task: &self.task, v: &v, d: &d, defect: &defect })
     }
 
     fn round(&self) -> u64 {

@@ -108,6 +108,16 @@ impl PythonShare<'_> {
         }
     }
 
+    fn value(&self, name: &'static str, at: [&[f32]; 2]) -> f32 {
+        let mut value = [0.0];
+        self.call(&mut [&mut value], |problem| {
+            let [x, y] = at.map(|words| PyArray1::from_slice(problem.py(), words));
+            let value = problem.call_method1(name, (x, y))?;
+            Ok(vec![words(name, self.agent, "the value", &value, 1)?])
+        });
+        value[0]
+    }
+
     fn gradient(&self, name: &'static str, [x, y]: [&[f32]; 2], dx: &mut [f32], dy: &mut [f32]) {
         let lengths = [dx.len(), dy.len()];
         self.call(&mut [dx, dy], |problem| {
@@ -157,13 +167,12 @@ impl Problem<f32> for PythonShare<'_> {
         0
     }
 
-    /// A run needs gradients only.
-    fn upper_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 {
-        f32::NAN
+    fn upper_value(&self, x: &[f32], y: &[f32], _: &mut [f32]) -> f32 {
+        self.value("upper_value", [x, y])
     }
 
-    fn lower_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 {
-        f32::NAN
+    fn lower_value(&self, x: &[f32], y: &[f32], _: &mut [f32]) -> f32 {
+        self.value("lower_value", [x, y])
     }
 
     fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32]) {

@@ -129,7 +129,7 @@ pub(crate) fn run(
 /// Takes the rows that a run records.
 struct RowObserver {
     rows: RowCollector,
-    columns: [MetricColumn; 6],
+    columns: [MetricColumn; 8],
     answers: bool,
 }
 

@@ -446,11 +446,13 @@ mod tests {
             x_norm: 1.0,
             y_norm: 1.0,
             z_norm: 1.0,
+            upper_value: 1.0,
+            lower_value: f64::NAN,
         };
         let frames = BTreeMap::from([("sent", 30)]);
         let message = metrics(&row, ErrorKind::GradientNorm, frames, Duration::ZERO);
         let value: Value = serde_json::from_str(&message.json).unwrap();
-        for name in ["gradient_norm", "consensus_error"] {
+        for name in ["gradient_norm", "consensus_error", "lower_value"] {
             assert_eq!(value.get(name), Some(&Value::Null), "{name}");
         }
         assert_eq!((value.get("distance_to_solution"), &value["type"]), (None, &json!("metrics")));

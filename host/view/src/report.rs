@@ -36,11 +36,13 @@ const OUTCOME: [(&str, &str); 19] = [
 ];
 
 /// The curves of a run, and whether they fall by powers of ten.
-const CURVES: [(&str, &str, bool); 6] = [
+const CURVES: [(&str, &str, bool); 8] = [
     ("distance_to_solution", "distance to solution", true),
     ("gradient_norm", "gradient norm", true),
     ("consensus_error", "consensus error", true),
     ("tracking_defect", "tracking defect", true),
+    ("upper_value", "upper value f", false),
+    ("lower_value", "lower value g", false),
     ("test_accuracy", "test accuracy", false),
     ("test_loss", "test loss", false),
 ];

@@ -5,7 +5,7 @@ use crate::recorded_run::{LoggedFrame, RecordedRun};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::wire;
 use fabswarm_sim::air::Air;
-use fabswarm_sim::record::{answer_bytes, metric_columns, metrics_line};
+use fabswarm_sim::record::{MetricColumn, answer_bytes, metric_columns, metrics_line};
 use fabswarm_sim::scenario;
 use fabswarm_sim::swarm::{ErrorKind, Metrics, Swarm, SwarmView, ViewRequest};
 use fabswarm_sim::trial;
@@ -93,6 +93,8 @@ fn check_format(folder: &Path, run: &str) -> Result<(), Diagnostic> {
 /// The result files beside a log.
 struct LoggedResults {
     error: ErrorKind,
+    /// The columns that `metrics.csv` has; an earlier version had fewer.
+    columns: Vec<MetricColumn>,
     /// Rows of `metrics.csv` that were not compared yet, the last first.
     lines: Vec<String>,
     /// Whether the run was killed: its rows may be ahead of its log, and the last one cut off.
@@ -111,9 +113,12 @@ impl LoggedResults {
         let text = text.map_err(|error| {
             Diagnostic::of_file(&folder.join("metrics.csv"), error, "run the scenario again")
         })?;
-        let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.reverse();
-        Ok(LoggedResults { error, lines, is_killed, equal: 0, last: None })
+        let header = lines.pop().unwrap_or_default();
+        let is_there = |(name, _): &MetricColumn| header.split(',').any(|column| column == *name);
+        let columns = metric_columns(error).into_iter().filter(is_there).collect();
+        Ok(LoggedResults { error, columns, lines, is_killed, equal: 0, last: None })
     }
 
     /// Compares the rows of the present round.
@@ -122,7 +127,7 @@ impl LoggedResults {
         let start = format!("{round},");
         while let Some(line) = self.lines.pop_if(|line| line.starts_with(&start)) {
             let metrics = *self.last.insert(swarm.metrics());
-            if line != metrics_line(&metrics, &metric_columns(self.error)) {
+            if line != metrics_line(&metrics, &self.columns) {
                 return Some(format!(
                     "the row of round {round} in metrics.csv is not what the round comes to"
                 ));

@@ -11,7 +11,7 @@ use crate::swarm::{ErrorKind, Metrics};
 pub type MetricColumn = (&'static str, fn(&Metrics) -> f64);
 
 /// The columns of a run after `round`, in the order of the files; the first is named after what its error measures.
-pub const fn metric_columns(error: ErrorKind) -> [MetricColumn; 6] {
+pub const fn metric_columns(error: ErrorKind) -> [MetricColumn; 8] {
     [
         (error.name(), |metrics| metrics.error),
         ("consensus_error", |metrics| metrics.consensus_error),
@@ -19,6 +19,8 @@ pub const fn metric_columns(error: ErrorKind) -> [MetricColumn; 6] {
         ("x_norm", |metrics| metrics.x_norm),
         ("y_norm", |metrics| metrics.y_norm),
         ("z_norm", |metrics| metrics.z_norm),
+        ("upper_value", |metrics| metrics.upper_value),
+        ("lower_value", |metrics| metrics.lower_value),
     ]
 }
 
@@ -36,7 +38,7 @@ pub fn metrics_line(metrics: &Metrics, columns: &[MetricColumn]) -> String {
 #[derive(Debug)]
 pub(super) struct CsvTable {
     file: GrowingFile,
-    columns: [MetricColumn; 6],
+    columns: [MetricColumn; 8],
     lines: String,
     flushed: Instant,
 }
@@ -94,6 +96,8 @@ pub(super) mod tests {
             x_norm: 2.5,
             y_norm: 1e300,
             z_norm: f64::NAN,
+            upper_value: 0.5,
+            lower_value: f64::NAN,
         }
     }
 
@@ -112,9 +116,11 @@ pub(super) mod tests {
         let text = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
         assert_eq!(
             text.lines().next(),
-            Some("round,gradient_norm,consensus_error,tracking_defect,x_norm,y_norm,z_norm")
+            Some(
+                "round,gradient_norm,consensus_error,tracking_defect,x_norm,y_norm,z_norm,upper_value,lower_value"
+            )
         );
-        assert_eq!(text.lines().nth(1), Some("0,0.3333333333333333,1e-9,0.0,2.5,1e300,NaN"));
+        assert_eq!(text.lines().nth(1), Some("0,0.3333333333333333,1e-9,0.0,2.5,1e300,NaN,0.5,NaN"));
         let last = text.lines().last().unwrap().split(',').nth(1).unwrap();
         assert_eq!(last.parse::<f64>().unwrap(), row(rows - 1).error);
     }

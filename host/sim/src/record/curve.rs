@@ -63,6 +63,8 @@ mod tests {
                 x_norm: 0.0,
                 y_norm: 0.0,
                 z_norm: 0.0,
+                upper_value: 0.0,
+                lower_value: 0.0,
             });
         }
         let rounds: Vec<u64> = curve.points().map(|point| point.round).collect();

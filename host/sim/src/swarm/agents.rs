@@ -383,7 +383,7 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
 
     fn metrics(&self) -> Metrics {
         let gradients = packed(&self.agents, Agent::gradient);
-        let states = States { v: &self.decisions(), d: &gradients, defect: &self.defect() };
+        let states = States { task: &self.task, v: &self.decisions(), d: &gradients, defect: &self.defect() };
         self.meter.measure(self.round(), states)
     }
 

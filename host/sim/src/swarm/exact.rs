@@ -312,7 +312,10 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
 
     fn metrics(&self) -> Metrics {
         let defect = self.defect();
-        self.meter.measure(self.round(), States { v: &self.v, d: &self.gradient, defect: &defect })
+        self.meter.measure(
+            self.round(),
+            States { task: &self.task, v: &self.v, d: &self.gradient, defect: &defect },
+        )
     }
 
     /// One frame per agent and round.

@@ -2,7 +2,7 @@
 
 use crate::scenario::{ProblemKind, Scenario};
 use crate::task::Task;
-use fabswarm_shared::problem::Shape;
+use fabswarm_shared::problem::{Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use serde::Serialize;
 use std::cell::Cell;
@@ -75,6 +75,10 @@ pub struct Metrics {
     pub y_norm: f64,
     /// Root mean square of ‖z_i‖.
     pub z_norm: f64,
+    /// Mean of `f_i(x_i, y_i)`; NaN where a problem of one's own does not tell it.
+    pub upper_value: f64,
+    /// Mean of `g_i(x_i, y_i)`, without noise; NaN likewise.
+    pub lower_value: f64,
 }
 
 /// Measures a swarm's packed states.
@@ -90,6 +94,8 @@ pub struct Meter {
 /// What a swarm is measured by; packed states hold one agent after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct States<'a, S> {
+    /// Whose values of f and g are measured.
+    pub task: &'a Task<S>,
     /// Packed decisions.
     pub v: &'a [S],
     /// Packed last gradients.
@@ -147,6 +153,7 @@ impl Meter {
         let defect = states.defect.iter().map(|defect| defect * defect).sum::<f64>().sqrt();
         let (x, y, z) = self.shape.split(&squares);
         let root_mean = |squares: &[f64]| (squares.iter().sum::<f64>() / agents).sqrt();
+        let [upper_value, lower_value] = self.values(&states).map(|sum| sum / agents);
         Metrics {
             round,
             error: self.error(&states),
@@ -155,7 +162,23 @@ impl Meter {
             x_norm: root_mean(x),
             y_norm: root_mean(y),
             z_norm: root_mean(z),
+            upper_value,
+            lower_value,
         }
+    }
+
+    /// The sums over agents of f and g at their own decisions.
+    fn values<S: Scalar>(&self, states: &States<'_, S>) -> [f64; 2] {
+        let mut scratch = Vec::new();
+        let mut sums = [0.0; 2];
+        for (agent, v) in states.v.chunks_exact(self.shape.words()).enumerate() {
+            let problem = states.task.problem(agent);
+            scratch.resize(problem.oracle_words(), S::ZERO);
+            let (x, y, _) = self.shape.split(v);
+            sums[0] += problem.upper_value(x, y, &mut scratch).to_f64();
+            sums[1] += problem.lower_value(x, y, &mut scratch).to_f64();
+        }
+        sums
     }
 
     fn error<S: Scalar>(&self, states: &States<'_, S>) -> f64 {
@@ -234,7 +257,7 @@ mod tests {
         meter.start(&v, &gradient(0.0, 100.0));
         let error = |of_x, of_yz| {
             let d = gradient(of_x, of_yz);
-            meter.measure(1, States { v: &v, d: &d, defect: &v }).error
+            meter.measure(1, States { task: &task, v: &v, d: &d, defect: &v }).error
         };
         // As x begins at rest, it is measured by how fast it has become.
         for (of_x, of_yz, expected) in
@@ -252,7 +275,8 @@ mod tests {
         let mut v = vec![1e8; 2 * words];
         v[0] += 1e-2;
         let zero = vec![0.0; v.len()];
-        let metrics = Meter::new(&task).measure(1, States { v: &v, d: &zero, defect: &zero[..words] });
+        let states = States { task: &task, v: &v, d: &zero, defect: &zero[..words] };
+        let metrics = Meter::new(&task).measure(1, states);
         let expected = 0.5e-2 / (1e8 * (words as f64).sqrt());
         assert!((metrics.consensus_error / expected - 1.0).abs() < 1e-4, "{:e}", metrics.consensus_error);
     }

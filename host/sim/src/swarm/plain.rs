@@ -263,7 +263,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
     fn metrics(&self) -> Metrics {
         let (v, t, d) = (self.decisions(), self.trackers(), packed(&self.shape, &self.d));
         let defect = defect(&t, &d, self.shape.words());
-        self.meter.measure(self.round(), States { v: &v, d: &d, defect: &defect })
+        self.meter.measure(self.round(), States { task: &self.task, v: &v, d: &d, defect: &defect })
     }
 
     /// Without an air each agent counts as sending one frame per round.

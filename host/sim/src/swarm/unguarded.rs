@@ -206,7 +206,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
 
     fn metrics(&self) -> Metrics {
         let defect = defect(&self.t, &self.d, self.shape.words());
-        self.meter.measure(self.round(), States { v: &self.v, d: &self.d, defect: &defect })
+        self.meter.measure(self.round(), States { task: &self.task, v: &self.v, d: &self.d, defect: &defect })
     }
 
     fn counts(&self) -> FrameCounts {

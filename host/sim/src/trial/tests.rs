@@ -34,6 +34,8 @@ impl Swarm for ScriptedSwarm {
             x_norm: 1.0,
             y_norm: 1.0,
             z_norm: 1.0,
+            upper_value: 1.0,
+            lower_value: 1.0,
         }
     }
 
