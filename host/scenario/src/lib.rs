@@ -322,6 +322,7 @@ pub struct TrainingSection {
     pub method: TrainingMethod,
     pub rule: TrainingRule,
     pub dirichlet_alpha: f64,
+    pub validation_one_in: usize,
     pub corruption_rate: f64,
     pub trust_labels: bool,
     pub epochs: u32,

@@ -1,4 +1,4 @@
-//! The data of each agent: a tenth kept clean for validation, the rest with noisy labels.
+//! The data of each agent: a share kept clean for validation, the rest with noisy labels.
 
 use std::fmt;
 
@@ -29,14 +29,13 @@ pub struct ShardConfig {
     pub agents: usize,
     /// Dirichlet concentration ρ.
     pub dirichlet_alpha: f64,
+    /// One in this many samples is for validation.
+    pub validation_one_in: usize,
     /// Probability cr that a training label is corrupted.
     pub corruption_rate: f64,
     /// The seed everything random here depends on.
     pub seed: u64,
 }
-
-/// One in this many samples is for validation.
-const SPLIT: usize = 10;
 
 /// Deals the training samples of a data set to the agents, as far as the columns of a user's own file leave it open.
 ///
@@ -57,7 +56,7 @@ pub fn deal(
         shuffle(&mut samples, &mut DataStream::Split.stream(how.seed, agent));
         let validation = match &own.validation {
             Some(is_clean) => samples.extract_if(.., |sample| is_clean[*sample as usize]).collect(),
-            None => samples.split_off(samples.len() - samples.len().div_ceil(SPLIT)),
+            None => samples.split_off(samples.len() - samples.len().div_ceil(how.validation_one_in)),
         };
         if validation.is_empty() || samples.is_empty() {
             let kind = if samples.is_empty() { "training" } else { "validation" };
@@ -206,7 +205,7 @@ mod tests {
     use super::*;
 
     fn how(seed: u64) -> ShardConfig {
-        ShardConfig { agents: 4, dirichlet_alpha: 0.5, corruption_rate: 0.4, seed }
+        ShardConfig { agents: 4, dirichlet_alpha: 0.5, validation_one_in: 10, corruption_rate: 0.4, seed }
     }
 
     fn labels() -> Vec<u8> {
@@ -214,13 +213,15 @@ mod tests {
     }
 
     #[test]
-    fn shard_keeps_a_tenth_clean() {
-        let shards = deal(&labels(), 10, &how(1), &OwnColumns::default()).unwrap();
-        for shard in &shards {
-            let all = shard.train.len() + shard.validation.len();
-            assert_eq!(shard.validation.len(), all.div_ceil(10));
-            assert!(!shard.train.is_empty());
+    fn shard_keeps_one_in_so_many_clean() {
+        for validation_one_in in [2, 10] {
+            let how = ShardConfig { validation_one_in, ..how(1) };
+            for shard in deal(&labels(), 10, &how, &OwnColumns::default()).unwrap() {
+                let all = shard.train.len() + shard.validation.len();
+                assert_eq!(shard.validation.len(), all.div_ceil(validation_one_in));
+            }
         }
+        let shards = deal(&labels(), 10, &how(1), &OwnColumns::default()).unwrap();
         let corrupted = shards.iter().flat_map(|shard| &shard.corrupted).filter(|is| **is).count();
         assert!((corrupted as f64 / 1800.0 - 0.4).abs() < 0.04, "{corrupted}");
     }
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn the_table_counts_everything_once() {
         let labels: Vec<u8> = (0..40).map(|index| index % 2).collect();
-        let how = ShardConfig { agents: 2, dirichlet_alpha: 5.0, corruption_rate: 0.5, seed: 4 };
+        let how = ShardConfig { agents: 2, dirichlet_alpha: 5.0, corruption_rate: 0.5, ..how(4) };
         let shards = deal(&labels, 2, &how, &OwnColumns::default()).unwrap();
         let histogram = Histogram::of(&shards, &labels, 2);
         let sum: usize = histogram.rows.iter().flat_map(|row| &row.classes).sum();

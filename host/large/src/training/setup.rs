@@ -53,6 +53,7 @@ impl TrainingSetup {
         let how = ShardConfig {
             agents: scenario.swarm.agents,
             dirichlet_alpha: training.dirichlet_alpha,
+            validation_one_in: training.validation_one_in,
             corruption_rate: training.corruption_rate,
             seed,
         };
