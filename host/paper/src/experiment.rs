@@ -17,11 +17,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::verdict::{Case, Claim};
+
 /// Values of settings or of scenario keys, by name.
 pub type Keys = Map<String, Value>;
 
 /// The work of a series of an experiment.
-pub trait Workload: Clone + Debug + Sync + 'static {
+pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     /// A column of the figure.
     type Axis: Copy + Debug + Sync + DeserializeOwned;
     /// The values that are tried for series that ask for a search.
@@ -30,6 +32,8 @@ pub trait Workload: Clone + Debug + Sync + 'static {
     type Choice: Clone + Debug + Sync;
     /// All inputs of a run, besides the build.
     type Cell: Serialize + Sync;
+    /// When a claim holds.
+    type Rule: Clone + Debug + Sync + DeserializeOwned;
     /// The result of one run.
     type Run: Clone + Debug + Send + Serialize + DeserializeOwned;
 
@@ -61,6 +65,9 @@ pub trait Workload: Clone + Debug + Sync + 'static {
     /// # Errors
     /// Where it cannot be run.
     fn run(cell: &Self::Cell, interrupted: &AtomicBool) -> Result<Option<Self::Run>, Diagnostic>;
+
+    /// What became of a claim with this rule, case by case. Differences below `margin` are ties.
+    fn cases(rule: &Self::Rule, margin: f64, outcomes: &[SeriesOutcome<Self>]) -> Vec<Case>;
 
     /// Gives a key another value, and returns whether there is such a key.
     fn set(&mut self, _key: &str, _value: &str) -> bool {
@@ -100,6 +107,10 @@ pub struct Experiment<W: Workload> {
     pub series: Vec<Series<W>>,
     /// The values that are searched.
     pub search: W::Search,
+    /// The claims that it is about.
+    pub claims: Vec<Claim<W::Rule>>,
+    /// Differences that are ties: a share of errors, rounds and seconds, and of accuracies the difference itself.
+    pub margin: f64,
     /// The number of seeds of each series, from 1.
     pub seeds: u64,
     /// Whether it is the small version, from which no verdict follows.

@@ -11,7 +11,7 @@ use crate::experiment::{
     Experiment, ExperimentOutcome, SearchTrial, SeriesOutcome, Workload, distinct, failed,
 };
 use crate::table::{self, Table};
-use crate::verdict::Verdict;
+use crate::verdict;
 
 /// The figures and tables of an experiment.
 pub trait Presentation: Workload {
@@ -30,8 +30,6 @@ pub trait Presentation: Workload {
     fn scale(axis: Self::Axis, lines: &[PlotLine]) -> (&'static str, Scale);
     /// The table of results.
     fn results(experiment: &Experiment<Self>, outcomes: &[SeriesOutcome<Self>]) -> Table;
-    /// The verdicts on the paper's claims.
-    fn verdicts(experiment: &Experiment<Self>, outcomes: &[SeriesOutcome<Self>]) -> Vec<Verdict>;
     /// The rows of a series in `curves.csv`.
     fn curve_rows(outcome: &SeriesOutcome<Self>) -> Vec<String>;
     /// The row of a try.
@@ -76,7 +74,8 @@ pub fn write_experiment<W: Presentation>(
             .map(|trial| ((trial.panel.as_str(), trial.label.as_str()), W::trial_row(trial)));
         write(&folder.join(W::TRIALS_FILE), &csv(W::TRIAL_COLUMNS, rows))?;
     }
-    let verdicts = if experiment.is_quick { Vec::new() } else { W::verdicts(experiment, &outcome.series) };
+    let claims: &[_] = if experiment.is_quick { &[] } else { &experiment.claims };
+    let verdicts = verdict::on(claims, experiment.margin, &outcome.series);
     let section = Section {
         name: experiment.name,
         title: experiment.title.clone(),

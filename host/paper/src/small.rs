@@ -3,8 +3,10 @@
 mod cell;
 mod outcome;
 mod page;
+mod rule;
 
 pub use outcome::{MethodOutcome, Point, RunOutcome};
+pub use rule::{Measure, MethodRule, PrintedColumn};
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,6 +18,7 @@ use crate::experiment::{Keys, SeriesFile, Workload};
 use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
 use crate::spread::Spread;
+use crate::verdict::Case;
 use cell::MethodCell;
 
 /// The horizontal axis of an error.
@@ -66,6 +69,7 @@ impl Workload for MethodWorkload {
     type Search = StepGrid;
     type Choice = StepSizes;
     type Cell = MethodCell;
+    type Rule = MethodRule;
     type Run = RunOutcome;
 
     const FILES: &'static [(&'static str, &'static str)] = &[
@@ -114,9 +118,10 @@ impl Workload for MethodWorkload {
         cell
     }
 
-    /// The settled errors of the runs, as a geometric mean.
+    /// The settled error and the mean error of the whole run, as a geometric mean: of steps that settle alike, the fastest win.
     fn score(runs: &[RunOutcome]) -> f64 {
-        Spread::of(runs.iter().map(|run| run.settled_error().ln())).mean.exp()
+        let score = |run: &RunOutcome| (run.settled_error().ln() + run.mean_log_error()) / 2.0;
+        Spread::of(runs.iter().map(score)).mean.exp()
     }
 
     fn cell(&self, steps: &StepSizes, seed: u64) -> MethodCell {
@@ -129,6 +134,10 @@ impl Workload for MethodWorkload {
 
     fn run(cell: &MethodCell, interrupted: &AtomicBool) -> Result<Option<RunOutcome>, Diagnostic> {
         cell.run(interrupted).map_err(|error| Diagnostic::bare(error.to_string()))
+    }
+
+    fn cases(rule: &MethodRule, margin: f64, outcomes: &[MethodOutcome]) -> Vec<Case> {
+        rule.cases(margin, outcomes)
     }
 }
 

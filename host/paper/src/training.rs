@@ -6,9 +6,10 @@
 mod cell;
 mod outcome;
 mod page;
-mod verdict;
+mod rule;
 
 pub use outcome::{TrainingPoint, TrainingRunOutcome, TrainingSeries};
+pub use rule::TrainingRule;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::experiment::{Keys, SeriesFile, Workload};
+use crate::verdict::Case;
 use cell::{TrainingCell, TrainingDevice};
 
 /// A column of an experiment's figure.
@@ -59,6 +61,7 @@ impl Workload for TrainingWorkload {
     type Search = KeySearch;
     type Choice = Keys;
     type Cell = TrainingCell;
+    type Rule = TrainingRule;
     type Run = TrainingRunOutcome;
 
     const FILES: &'static [(&'static str, &'static str)] = &[
@@ -73,6 +76,7 @@ impl Workload for TrainingWorkload {
             include_str!("../experiments/training/hyper-cleaning-connectivity.toml"),
         ),
         ("hyper-cleaning-width", include_str!("../experiments/training/hyper-cleaning-width.toml")),
+        ("hyper-cleaning-samples", include_str!("../experiments/training/hyper-cleaning-samples.toml")),
         ("texts", include_str!("../experiments/training/texts.toml")),
         ("texts-time", include_str!("../experiments/training/texts-time.toml")),
     ];
@@ -135,6 +139,10 @@ impl Workload for TrainingWorkload {
 
     fn run(cell: &TrainingCell, interrupted: &AtomicBool) -> Result<Option<TrainingRunOutcome>, Diagnostic> {
         cell.run(interrupted)
+    }
+
+    fn cases(rule: &TrainingRule, margin: f64, outcomes: &[TrainingSeries]) -> Vec<Case> {
+        rule.cases(margin, outcomes)
     }
 
     fn set(&mut self, key: &str, value: &str) -> bool {

@@ -1,27 +1,80 @@
-//! Claims that the paper draws from its experiments, and whether we see them too.
+//! Claims on experiments, and whether we see them. A claim and its rule stand in the file of the experiment, written before it is run.
 
-mod factors;
-mod integrations;
-mod lost_frames;
-mod policy_evaluation;
-mod rates;
-mod rings;
-mod sensitivity;
-
+use std::cmp::Ordering;
 use std::fmt;
 
-use crate::experiment::{SeriesOutcome, Workload, distinct};
-use crate::small::{Axis, MethodOutcome};
+use serde::Deserialize;
+
+use crate::experiment::{SeriesOutcome, Workload};
+
+/// A claim in an experiment's file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim<R> {
+    /// The claim, in our words.
+    pub text: String,
+    /// When it holds.
+    pub rule: R,
+}
+
+/// What became of a claim in one case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CaseOutcome {
+    /// The contrary was measured.
+    Fails,
+    /// Neither the claim nor the contrary.
+    Tie,
+    /// As claimed.
+    Holds,
+}
+
+impl From<bool> for CaseOutcome {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Holds } else { Self::Fails }
+    }
+}
+
+/// A case of a claim.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What became of the claim.
+    pub outcome: CaseOutcome,
+    /// What was measured.
+    pub measured: String,
+}
 
 /// Whether a claim was seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// In every case that was measured.
+    /// In every case.
     Seen,
-    /// In none.
+    /// In none, and the contrary in some.
     NotSeen,
-    /// In some: on what it depends.
-    DependsOn(String),
+    /// All cases are ties.
+    Tie,
+    /// In some cases.
+    InPart {
+        /// Cases in which it holds.
+        holds: usize,
+        /// Cases that are ties.
+        ties: usize,
+        /// All cases.
+        all: usize,
+    },
+}
+
+impl Finding {
+    /// The finding from what became of the claim in each case.
+    pub fn of(cases: &[Case]) -> Self {
+        let count = |outcome| cases.iter().filter(|case| case.outcome == outcome).count();
+        let (holds, ties, all) = (count(CaseOutcome::Holds), count(CaseOutcome::Tie), cases.len());
+        match holds {
+            0 if ties == all => Self::Tie,
+            0 => Self::NotSeen,
+            _ if holds == all => Self::Seen,
+            _ => Self::InPart { holds, ties, all },
+        }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -29,7 +82,11 @@ impl fmt::Display for Finding {
         match self {
             Self::Seen => formatter.write_str("seen"),
             Self::NotSeen => formatter.write_str("not seen"),
-            Self::DependsOn(what) => write!(formatter, "depends on {what}"),
+            Self::Tie => formatter.write_str("tie"),
+            Self::InPart { holds, ties: 0, all } => write!(formatter, "in part: {holds} of {all}"),
+            Self::InPart { holds, ties, all } => {
+                write!(formatter, "in part: {holds} of {all}, and {ties} tied")
+            }
         }
     }
 }
@@ -45,41 +102,79 @@ pub struct Verdict {
     pub finding: Finding,
 }
 
-/// The verdicts on an experiment of this name.
-#[must_use]
-pub fn of(experiment: &str, series: &[MethodOutcome]) -> Vec<Verdict> {
-    match experiment {
-        "policy-evaluation" | "policy-evaluation-noise" => policy_evaluation::verdicts(series),
-        "policy-evaluation-100" | "policy-evaluation-1000" => policy_evaluation::verdicts_at_scale(series),
-        "integrations" => integrations::verdicts(series),
-        "sensitivity" => sensitivity::verdicts(series),
-        "agents" => vec![rings::slower_with_more_agents(series)],
-        "weights" => vec![rings::slower_with_smaller_weights(series)],
-        "rings" => rings::verdicts_in_turn(series),
-        "rates" => rates::verdicts(series),
-        "lost-frames" => lost_frames::verdicts(series),
-        "factors" => factors::verdicts(series),
-        _ => Vec::new(),
+/// The verdicts on `claims`; none on those whose panels were left out.
+pub fn on<W: Workload>(claims: &[Claim<W::Rule>], margin: f64, series: &[SeriesOutcome<W>]) -> Vec<Verdict> {
+    let verdict = |claim: &Claim<W::Rule>| {
+        let cases = W::cases(&claim.rule, margin, series);
+        let text = |case: &Case| match case.outcome {
+            CaseOutcome::Tie => format!("{} (tie)", case.measured),
+            CaseOutcome::Fails | CaseOutcome::Holds => case.measured.clone(),
+        };
+        let measured: Vec<String> = cases.iter().map(text).collect();
+        let (claim, finding) = (claim.text.clone(), Finding::of(&cases));
+        (!cases.is_empty()).then(|| Verdict { claim, measured: measured.join("; "), finding })
+    };
+    claims.iter().filter_map(verdict).collect()
+}
+
+/// A comparison of two series, seed by seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) outcome: CaseOutcome,
+    /// The mean advantage of the one that is claimed to be better.
+    pub(crate) advantage: f64,
+}
+
+impl Comparison {
+    /// From the advantage on each seed: a sign-flip test finds those that are beyond `margin`, on either side.
+    pub(crate) fn of(advantages: &[f64], margin: f64) -> Self {
+        let is_beyond = |sign: f64| {
+            is_positive(&advantages.iter().map(|advantage| sign * advantage - margin).collect::<Vec<_>>())
+        };
+        let outcome = match () {
+            () if is_beyond(1.0) => CaseOutcome::Holds,
+            () if is_beyond(-1.0) => CaseOutcome::Fails,
+            () => CaseOutcome::Tie,
+        };
+        Self { outcome, advantage: advantages.iter().sum::<f64>() / advantages.len() as f64 }
+    }
+
+    /// The less favourable comes first.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        self.outcome.cmp(&other.outcome).then(self.advantage.total_cmp(&other.advantage))
     }
 }
 
-/// [`Finding::Seen`] where all hold, [`Finding::NotSeen`] where none does, else it depends on `what`.
-pub(crate) fn finding(holds: &[bool], what: &str) -> Finding {
-    match holds.iter().filter(|holds| **holds).count() {
-        0 => Finding::NotSeen,
-        count if count == holds.len() => Finding::Seen,
-        count => Finding::DependsOn(format!("{what}: {count} of {}", holds.len())),
+/// Whether values are above zero: at most 5 % of all choices of their signs have as large a sum. It takes five values at least.
+fn is_positive(values: &[f64]) -> bool {
+    /// With more values, the sums are normal.
+    const FEW: usize = 16;
+    let sum: f64 = values.iter().sum();
+    if values.len() > FEW {
+        return sum > 1.645 * values.iter().map(|value| value * value).sum::<f64>().sqrt();
     }
+    let flipped = |signs: u32| -> f64 {
+        values.iter().enumerate().map(|(at, value)| if signs >> at & 1 == 0 { *value } else { -value }).sum()
+    };
+    let choices = 1_u32 << values.len();
+    // Sums of the same numbers differ by rounding.
+    let tolerance = 1e-9 * values.iter().map(|value| value.abs()).sum::<f64>();
+    let as_large = (0..choices).filter(|&signs| flipped(signs) >= sum - tolerance).count();
+    sum > 0.0 && 20 * as_large <= choices as usize
 }
 
-/// The verdict on a claim from cases: whether it holds in each, and what was measured there.
-pub(crate) fn judged(
-    claim: impl Into<String>,
-    what: &str,
-    cases: impl IntoIterator<Item = (bool, String)>,
-) -> Verdict {
-    let (holds, measured): (Vec<bool>, Vec<String>) = cases.into_iter().unzip();
-    Verdict { claim: claim.into(), measured: measured.join("; "), finding: finding(&holds, what) }
+/// Whether a label is meant: by its name, or by how it begins where `pattern` ends in `*`.
+pub(crate) fn is_meant(patterns: &[String], label: &str) -> bool {
+    let matches = |pattern: &String| match pattern.strip_suffix('*') {
+        Some(start) => label.starts_with(start),
+        None => pattern == label,
+    };
+    patterns.iter().any(matches)
+}
+
+/// Whether a panel is meant, by its name; all are where none is named.
+pub(crate) fn is_panel(panels: &[String], panel: &str) -> bool {
+    panels.is_empty() || panels.iter().any(|one| one == panel)
 }
 
 /// The series of a panel by label.
@@ -91,27 +186,37 @@ pub(crate) fn find<'a, W: Workload>(
     series.iter().find(|one| one.series.panel == panel && one.series.label == label)
 }
 
-/// Rounds to one per cent in words: a mean, how many seeds got there, or what happened instead.
-fn rounds_or_why(outcome: &MethodOutcome) -> String {
-    let (converged, all) = (outcome.converged(), outcome.runs.len());
-    match outcome.to_one_percent(Axis::Rounds) {
-        Some(rounds) if converged == all => format!("{:.0}", rounds.mean),
-        Some(rounds) => format!("{:.0} ({converged} of {all} seeds)", rounds.mean),
-        None if has_diverged(outcome) => "diverges".to_owned(),
-        None => format!("never (error {:.1e})", outcome.settled_error().mean),
-    }
-}
-
-/// Whether most seeds ended farther away than they started.
-fn has_diverged(outcome: &MethodOutcome) -> bool {
-    let away = outcome.runs.iter().filter(|run| run.has_diverged || run.last().error > 2.0).count();
-    2 * away > outcome.runs.len()
-}
-
 /// The panels, in order.
-fn panels(series: &[MethodOutcome]) -> Vec<&str> {
-    distinct(series.iter().map(|one| one.series.panel.as_str()))
+pub(crate) fn panels<W: Workload>(series: &[SeriesOutcome<W>]) -> Vec<&str> {
+    crate::experiment::distinct(series.iter().map(|one| one.series.panel.as_str()))
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_seeds_decide_and_what_is_within_the_margin_is_a_tie() {
+        let outcome = |advantages: &[f64]| Comparison::of(advantages, 0.05).outcome;
+        assert_eq!(outcome(&[0.2, 0.1, 0.3, 0.1, 0.2]), CaseOutcome::Holds);
+        assert_eq!(outcome(&[-0.2, -0.1, -0.3, -0.1, -0.2]), CaseOutcome::Fails);
+        assert_eq!(outcome(&[0.2, 0.1, 0.3, 0.1]), CaseOutcome::Tie, "four seeds");
+        assert_eq!(outcome(&[0.04; 20]), CaseOutcome::Tie, "within the margin");
+        assert_eq!(outcome(&[0.3, -0.2, 0.3, -0.2, 0.3, -0.2]), CaseOutcome::Tie, "seeds that disagree");
+        assert_eq!(outcome(&[0.2; 20]), CaseOutcome::Holds);
+    }
+
+    #[test]
+    fn cases_make_a_finding() {
+        let finding = |outcomes: &[CaseOutcome]| {
+            let case = |&outcome| Case { outcome, measured: String::new() };
+            Finding::of(&outcomes.iter().map(case).collect::<Vec<_>>()).to_string()
+        };
+        use CaseOutcome::{Fails, Holds, Tie};
+        assert_eq!(finding(&[Holds, Holds]), "seen");
+        assert_eq!(finding(&[Fails, Tie]), "not seen");
+        assert_eq!(finding(&[Tie, Tie]), "tie");
+        assert_eq!(finding(&[Holds, Fails]), "in part: 1 of 2");
+        assert_eq!(finding(&[Holds, Tie]), "in part: 1 of 2, and 1 tied");
+    }
+}

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::{Experiment, Keys, Series, Workload};
 use crate::method::{MethodKind, StepSizes};
+use crate::verdict::Claim;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound = "")]
@@ -16,6 +17,10 @@ struct ExperimentFile<W: Workload> {
     #[serde(default = "Vec::new")]
     axes: Vec<W::Axis>,
     seeds: u64,
+    #[serde(default = "Vec::new")]
+    claim: Vec<Claim<W::Rule>>,
+    #[serde(default)]
+    margin: f64,
     #[serde(default)]
     setting: Keys,
     #[serde(default)]
@@ -109,6 +114,8 @@ pub(super) fn parse<W: Workload>(
         axes: file.axes,
         series,
         search,
+        claims: file.claim,
+        margin: file.margin,
         seeds: if is_quick { file.quick.seeds } else { file.seeds },
         is_quick,
     })

@@ -61,7 +61,7 @@ impl RunOutcome {
 
     /// The error at `amount` on an axis, between two samples as if it fell by the same factor with every step: methods keep samples at
     /// different iterations, and can be compared only at one.
-    fn error_at(&self, axis: Axis, amount: f64) -> f64 {
+    pub(super) fn error_at(&self, axis: Axis, amount: f64) -> f64 {
         let next = self.points.partition_point(|point| point.on(axis) <= amount);
         let Some(before) = next.checked_sub(1).map(|at| self.points[at]) else { return 1.0 };
         let Some(after) = self.points.get(next) else { return before.error };
@@ -75,9 +75,17 @@ impl RunOutcome {
         if self.has_diverged {
             return f64::INFINITY;
         }
-        let tail = &self.points[self.points.len() - self.points.len().div_ceil(10)..];
-        (tail.iter().map(|point| point.error.max(1e-300).ln()).sum::<f64>() / tail.len() as f64).exp()
+        mean_log(&self.points[self.points.len() - self.points.len().div_ceil(10)..]).exp()
     }
+
+    /// The mean of the logarithm of the error over all samples: the lower, the faster it fell.
+    pub(super) fn mean_log_error(&self) -> f64 {
+        mean_log(&self.points)
+    }
+}
+
+fn mean_log(points: &[Point]) -> f64 {
+    points.iter().map(|point| point.error.max(1e-300).ln()).sum::<f64>() / points.len() as f64
 }
 
 /// All runs of a series.
@@ -107,12 +115,6 @@ impl MethodOutcome {
     pub fn to_one_percent(&self, axis: Axis) -> Option<Spread> {
         let places = || self.runs.iter().filter_map(|run| run.one_percent).map(|point| point.on(axis));
         (self.converged() > 0).then(|| Spread::of(places()))
-    }
-
-    /// The mean error once each run had used `amount` on an axis.
-    #[must_use]
-    pub fn error_at(&self, axis: Axis, amount: f64) -> f64 {
-        Spread::of(self.runs.iter().map(|run| run.error_at(axis, amount))).mean
     }
 
     /// Means over the runs, sample by sample.

@@ -10,7 +10,6 @@ use crate::method::StepSizes;
 use crate::page::Presentation;
 use crate::spread::Spread;
 use crate::table::Table;
-use crate::verdict::{self, Verdict};
 
 impl Presentation for MethodWorkload {
     const TRIALS_FILE: &'static str = "steps.csv";
@@ -26,7 +25,7 @@ impl Presentation for MethodWorkload {
         let list = |steps: &[f64]| steps.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
         vec![format!(
             "Steps were searched for every method on the same grid and budget, for each panel by itself. On x: {}. On y, z and v: {}. \
-             Each try took {} rounds on seeds {}, which do not count below. The lowest settled error won.",
+             Each try took {} rounds on seeds {}, which do not count below. The lowest geometric mean of the settled error and of the error over the whole run won.",
             list(&grid.upper),
             list(&grid.lower),
             grid.rounds,
@@ -59,10 +58,6 @@ impl Presentation for MethodWorkload {
 
     fn results(experiment: &Experiment<Self>, outcomes: &[MethodOutcome]) -> Table {
         results(&experiment.search, outcomes)
-    }
-
-    fn verdicts(experiment: &Experiment<Self>, outcomes: &[MethodOutcome]) -> Vec<Verdict> {
-        verdict::of(experiment.name, outcomes)
     }
 
     fn curve_rows(outcome: &MethodOutcome) -> Vec<String> {

@@ -60,11 +60,6 @@ impl TrainingSeries {
         values.map(|values| Spread::of(values.into_iter()).mean)
     }
 
-    /// The seconds after which the mean accuracy is first `level` or more.
-    pub fn seconds_to(&self, level: f64) -> Option<f64> {
-        self.curve(Chart::Seconds).into_iter().find(|(_, accuracy)| accuracy.mean >= level).map(|(at, _)| at)
-    }
-
     /// Means and deviations over the runs, evaluation by evaluation: the place on a chart's axis, and the value.
     pub fn curve(&self, chart: Chart) -> Vec<(f64, Spread)> {
         let place = |point: &TrainingPoint| match chart {

@@ -1,12 +1,12 @@
 //! Figures and tables of an experiment with large models.
 
 use fabswarm_plot::{LinePoint, PlotLine, Scale};
+use serde_json::Value;
 
-use super::{Chart, TrainingSeries, TrainingWorkload, verdict};
+use super::{Chart, KeySearch, TrainingSeries, TrainingWorkload};
 use crate::experiment::{Experiment, ExperimentOutcome, Keys, SearchTrial};
 use crate::page::Presentation;
 use crate::table::Table;
-use crate::verdict::Verdict;
 
 impl Presentation for TrainingWorkload {
     const TRIALS_FILE: &'static str = "search.csv";
@@ -26,10 +26,12 @@ impl Presentation for TrainingWorkload {
             format!("{key} in {}", values.join(", "))
         });
         let grids: Vec<String> = grids.collect();
-        if let (false, [seed, ..]) = (grids.is_empty(), search.seeds.as_slice()) {
+        if !grids.is_empty() {
+            let seeds: Vec<String> = search.seeds.iter().map(u64::to_string).collect();
             notes.push(format!(
-                "Searched for every method and panel by itself, {} epochs on seed {seed}, which does not count below: {}. The most accurate won.",
+                "Searched for every method and panel by itself, {} epochs on seeds {}, which do not count below: {}. The most accurate won.",
                 search.epochs,
+                seeds.join(", "),
                 grids.join("; ")
             ));
         }
@@ -59,12 +61,8 @@ impl Presentation for TrainingWorkload {
         }
     }
 
-    fn results(_: &Experiment<Self>, outcomes: &[TrainingSeries]) -> Table {
-        results(outcomes)
-    }
-
-    fn verdicts(experiment: &Experiment<Self>, outcomes: &[TrainingSeries]) -> Vec<Verdict> {
-        verdict::of(experiment, outcomes)
+    fn results(experiment: &Experiment<Self>, outcomes: &[TrainingSeries]) -> Table {
+        results(&experiment.search, outcomes)
     }
 
     fn curve_rows(outcome: &TrainingSeries) -> Vec<String> {
@@ -89,11 +87,11 @@ impl Presentation for TrainingWorkload {
     fn trial_row(trial: &SearchTrial<Self>) -> String {
         let accuracy =
             if trial.score.is_finite() { (-trial.score).to_string() } else { "diverged".to_owned() };
-        format!("\"{}\",{accuracy}", chosen(&trial.choice))
+        format!("\"{}\",{accuracy}", chosen(&trial.choice, &KeySearch::default()))
     }
 }
 
-fn results(outcomes: &[TrainingSeries]) -> Table {
+fn results(search: &KeySearch, outcomes: &[TrainingSeries]) -> Table {
     let mut table = Table::new(&[
         "panel",
         "method",
@@ -114,7 +112,7 @@ fn results(outcomes: &[TrainingSeries]) -> Table {
         table.rows.push(vec![
             outcome.series.panel.clone(),
             outcome.series.label.clone(),
-            chosen(&outcome.choice),
+            chosen(&outcome.choice, search),
             format!("{:.3} ± {:.3}", accuracy.mean, accuracy.deviation),
             text(outcome.mean(|run| run.last().auc), 3),
             text(outcome.mean(|run| run.last().regularisation), 5),
@@ -131,12 +129,18 @@ fn results(outcomes: &[TrainingSeries]) -> Table {
     table
 }
 
-/// The values that were found best: `eta_y 0.03, regularisation 0.2`.
-fn chosen(keys: &Keys) -> String {
+/// The values that were found best: `eta_y 0.03, regularisation 0.2`, each marked where it is the least or largest that was tried.
+fn chosen(keys: &Keys, search: &KeySearch) -> String {
     if keys.is_empty() {
         return "–".to_owned();
     }
     let name =
         |key: &str| key.split(" & ").next().unwrap_or(key).rsplit('.').next().unwrap_or(key).to_owned();
-    keys.iter().map(|(key, value)| format!("{} {value}", name(key))).collect::<Vec<_>>().join(", ")
+    let mark = |key: &String, value: &Value| {
+        let tried = search.values.get(key).map(Vec::as_slice).unwrap_or_default();
+        let is_edge = tried.first() == Some(value) || tried.last() == Some(value);
+        if is_edge { " (edge of the grid)" } else { "" }
+    };
+    let one = |(key, value): (&String, &Value)| format!("{} {value}{}", name(key), mark(key, value));
+    keys.iter().map(one).collect::<Vec<_>>().join(", ")
 }
