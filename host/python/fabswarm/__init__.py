@@ -9,9 +9,24 @@ A keyword is a flag of the command ``fabswarm run``, with underscores.
 """
 
 from ._native import RunError, ScenarioError
+from .gradients import check_gradients
 from .metrics import Metrics
 from .problem import Problem
-from .runs import Rounds, Run, load, rounds, run
+from .runs import Rounds, Run, load, rounds, run, sweep
 from .training import evaluations, train
 
-__all__ = ["Metrics", "Problem", "Rounds", "Run", "RunError", "ScenarioError", "evaluations", "load", "rounds", "run", "train"]
+__all__ = [
+    "Metrics",
+    "Problem",
+    "Rounds",
+    "Run",
+    "RunError",
+    "ScenarioError",
+    "check_gradients",
+    "evaluations",
+    "load",
+    "rounds",
+    "run",
+    "sweep",
+    "train",
+]

@@ -45,6 +45,14 @@ class Problem(abc.ABC):
     def lower_gradient(self, x: numpy.ndarray, y: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
         """∂g/∂x and ∂g/∂y."""
 
+    def upper_value(self, x: numpy.ndarray, y: numpy.ndarray) -> float:
+        """f(x, y): only for the metrics, and for :func:`fabswarm.check_gradients`."""
+        return numpy.nan
+
+    def lower_value(self, x: numpy.ndarray, y: numpy.ndarray) -> float:
+        """g(x, y), likewise."""
+        return numpy.nan
+
     def project(self, x: numpy.ndarray) -> numpy.ndarray:
         """x, brought back into the set it must stay in."""
         return x

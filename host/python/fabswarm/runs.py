@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import numpy
 
 from . import _native
 from ._native import LiveRun, RunError
+from .files import as_files
 from .metrics import Metrics
 from .problem import Problem
 
@@ -33,6 +35,15 @@ class Run:
     """Why the run did not reach its goal, and what to try; None if it did, or was loaded."""
     folder: pathlib.Path | None
     """What it left behind, where it was asked to."""
+
+    @property
+    def weights(self) -> Metrics | None:
+        """What training has learned of every sample, as in ``weights.csv``: NaN where nobody knows the true label. None of other runs."""
+        path = None if self.folder is None else self.folder / "weights.csv"
+        if path is None or not path.exists():
+            return None
+        table = numpy.genfromtxt(path, delimiter=",", names=True)
+        return Metrics({name: numpy.atleast_1d(table[name]) for name in table.dtype.names})
 
     def check(self) -> Run:
         """This run, if it has reached its goal; raises :class:`RunError` if not."""
@@ -88,10 +99,26 @@ def run(
     """Runs a scenario to its end: the default one, a file, or either with some keys changed.
 
     ``problem`` is one of the words of that flag, or a :class:`Problem` for each agent.
+    Where a key names a file, a dict of arrays takes its place, or for ``graphs`` an array: ``graphs[i, j]``, or ``graphs[round, i, j]``,
+    says whether agent i hears agent j. Such arrays are not kept with the run.
     Nothing is written unless ``out`` names a folder. Ctrl-C ends the run, completes that folder, and raises KeyboardInterrupt.
     """
-    live, outcome = LiveRun.to_end(scenario, *_with_problem(problem, keys))
+    with as_files(keys) as keys:
+        live, outcome = LiveRun.to_end(scenario, *_with_problem(problem, keys))
     return _ended(live, outcome)
+
+
+def sweep(
+    scenario: str | os.PathLike[str] | None = None, *, problem: str | Sequence[Problem] | None = None, **keys: Any
+) -> list[tuple[dict[str, Any], Run]]:
+    """Runs every combination of the keys that are lists or ranges: ``sweep(seed=range(1, 11), iid_loss=[0, 0.3])``.
+
+    What varies comes with each run, so that ``pandas.DataFrame([{**keys, **run.summary} for keys, run in runs])`` is a table.
+    """
+    varied = {name: value for name, value in keys.items() if isinstance(value, (list, tuple, range))}
+    fixed = {name: value for name, value in keys.items() if name not in varied}
+    choices = [dict(zip(varied, values)) for values in itertools.product(*varied.values())]
+    return [(choice, run(scenario, problem=problem, **fixed, **choice)) for choice in choices]
 
 
 def rounds(
@@ -102,7 +129,8 @@ def rounds(
     **keys: Any,
 ) -> Rounds:
     """Runs a scenario row by row, as fast as rows are taken. With ``answers``, each row has what the agents have decided."""
-    return Rounds(LiveRun(scenario, *_with_problem(problem, keys), rows=True, answers=answers))
+    with as_files(keys) as keys:
+        return Rounds(LiveRun(scenario, *_with_problem(problem, keys), rows=True, answers=answers))
 
 
 def load(folder: str | os.PathLike[str]) -> Run:

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from ._native import LiveRun
+from .files import as_files
 from .runs import Rounds, Run, _ended
 
 
@@ -15,9 +16,10 @@ def train(
     """Trains a swarm of large agents to its end. A keyword is a flag of ``fabswarm train``.
 
     The run leaves a folder with checkpoints, weights and model, as that of the command does: ``out``, or the next in ``runs``. Its
-    metrics have a row for every evaluation; what has no value is NaN.
+    metrics have a row for every evaluation; what has no value is NaN. ``data`` may be a dict of arrays, with the names of an npz file.
     """
-    live, outcome = LiveRun.train_to_end(scenario, keys, device, precision)
+    with as_files(keys) as keys:
+        live, outcome = LiveRun.train_to_end(scenario, keys, device, precision)
     return _ended(live, outcome)
 
 
@@ -25,4 +27,5 @@ def evaluations(
     scenario: str | os.PathLike[str] | None = None, *, device: str = "auto", precision: str = "tf32", **keys: Any
 ) -> Rounds:
     """Trains evaluation by evaluation: as :func:`train`, going on when the next row is asked for."""
-    return Rounds(LiveRun.training(scenario, keys, device, precision, rows=True))
+    with as_files(keys) as keys:
+        return Rounds(LiveRun.training(scenario, keys, device, precision, rows=True))

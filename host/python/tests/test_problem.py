@@ -22,6 +22,12 @@ class Meeting(fabswarm.Problem):
     def lower_gradient(self, x, y):
         return 0 * x, y - self.site
 
+    def upper_value(self, x, y):
+        return ((x - y) ** 2).sum() / 2
+
+    def lower_value(self, x, y):
+        return ((y - self.site) ** 2).sum() / 2
+
 
 SITES = [[0, 0], [4, 0], [4, 4], [0, 4], [2, 7]]
 
@@ -31,6 +37,22 @@ def test_a_problem_in_python_is_solved():
     assert run.check().summary["agents"] == 5 and run.summary["copies_lost"] > 0
     numpy.testing.assert_allclose(run.answer["x"], [numpy.mean(SITES, axis=0)] * 5, atol=0.01)
     assert run.answer["y"].shape == (5, 2)
+    spread = numpy.var(SITES, axis=0).sum() / 2
+    numpy.testing.assert_allclose(run.metrics["lower_value"][-1], spread, rtol=0.01)
+    assert abs(run.metrics["upper_value"][-1]) < 0.01
+
+
+def test_gradients_are_those_of_the_values():
+    class Wrong(Meeting):
+        def upper_gradient(self, x, y):
+            return x - y, x - y
+
+    x, y = numpy.array([1.0, -2.0]), numpy.array([0.5, 3.0])
+    fabswarm.check_gradients(Meeting(SITES[4]), x, y)
+    with pytest.raises(ValueError, match=r"upper_gradient by y\[1\] is -5, and 5 by finite differences"):
+        fabswarm.check_gradients(Wrong(SITES[4]), x, y)
+    with pytest.raises(ValueError, match="x and y have 3 words"):
+        fabswarm.check_gradients(Meeting(SITES[4]), x, [1.0])
 
 
 def test_x_stays_where_project_keeps_it():

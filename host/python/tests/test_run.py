@@ -179,3 +179,23 @@ def test_a_folder_is_loaded_as_the_run_it_holds(scenario, tmp_path):
     assert killed.summary is None and (killed.metrics["distance_to_solution"] == run.metrics["distance_to_solution"]).all()
     with pytest.raises(fabswarm.ScenarioError, match="is no run folder.*\nhelp: "):
         fabswarm.load(tmp_path / "elsewhere")
+
+
+def test_lists_are_swept(scenario):
+    runs = fabswarm.sweep(scenario, seed=range(1, 3), iid_loss=[0, 0.5], rounds=5)
+    assert [keys for keys, _ in runs] == [{"seed": seed, "iid_loss": loss} for seed in (1, 2) for loss in (0, 0.5)]
+    assert [run.summary["seed"] for _, run in runs] == [1, 1, 2, 2]
+    assert runs[1][1].summary["copies_lost"] > runs[0][1].summary["copies_lost"] == 0
+
+
+def test_arrays_take_the_place_of_files(scenario, tmp_path):
+    ring = numpy.roll(numpy.eye(6), 1, axis=1)
+    run = fabswarm.run(scenario, topology="recorded", graphs=ring)
+    file = tmp_path / "ring.csv"
+    file.write_text("sender,receiver\n" + "".join(f"{(agent + 1) % 6},{agent}\n" for agent in range(6)))
+    same = fabswarm.run(scenario, topology="recorded", graphs=file)
+    assert (run.answer["x"] == same.answer["x"]).all()
+    in_turn = fabswarm.run(scenario, topology="recorded", graphs=numpy.stack([ring, ring.T]))
+    assert (in_turn.answer["x"] != run.answer["x"]).any()
+    chain = {"P": numpy.full((4, 4), 0.25), "phi": numpy.eye(4)[:, :2], "r": numpy.arange(24.0).reshape(6, 4)}
+    assert fabswarm.run(scenario, policy_evaluation_file=chain).answer["y"].shape == (6, 4)

@@ -25,6 +25,18 @@ def test_a_training_has_the_numbers_of_the_command(tmp_path):
     assert run.summary["test_accuracy"] == run.metrics["test_accuracy"][-1] and run.complaint is None
     assert (run.folder / "model.safetensors").read_bytes() == (tmp_path / "by-command/model.safetensors").read_bytes()
     assert fabswarm.load(run.folder).summary == run.summary
+    weights = run.weights
+    assert list(weights) == ["sample", "agent", "given_label", "true_label", "weight"] and (weights["weight"] > 0).all()
+
+
+def test_arrays_are_data(tmp_path):
+    draw = numpy.random.default_rng(1)
+    labels = draw.integers(0, 3, 300)
+    inputs = draw.normal(size=(300, 4)) + labels[:, None]
+    validation = numpy.arange(300) % 10 == 0
+    data = {"x_train": inputs[:200], "y_train": labels[:200], "x_test": inputs[200:], "y_test": labels[200:], "validation": validation[:200]}
+    run = fabswarm.train(device="cpu", out=tmp_path / "out", **{**KEYS, "data": data, "agents": 2})
+    assert len(run.weights["weight"]) == 180
 
 
 def test_evaluations_come_one_by_one(tmp_path):
