@@ -212,7 +212,7 @@ mod tests {
             ),
             (
                 "version = 1\n[algorithm]\neta_x = -0.1",
-                "my.toml:3: algorithm.eta_x = -0.1 is out of range\nhelp: give a number above 0",
+                "my.toml:3: algorithm.eta_x = -0.1 is out of range\nhelp: give a number of at least 0",
             ),
             (
                 "version = 1\nnetwork.edge_probability = 1.5",
