@@ -87,7 +87,7 @@ fn constants(board: &BoardFile) -> String {
         constants += &format!("pub const BAUD: u32 = {baud};\n");
     }
     if let Some(Radio::Ieee802154(channel) | Radio::EspNow(channel)) = radio {
-        let RadioChannel { channel, power_dbm } = channel;
+        let RadioChannel { channel, power_dbm, .. } = channel;
         constants += &format!(
             "pub const RADIO_CHANNEL: u8 = {channel};\npub const RADIO_POWER_DBM: i8 = {power_dbm};\n"
         );

@@ -6,7 +6,7 @@ use crate::{
     health::Health,
     link::{PacketReceiver, PacketSender},
     round_log::RoundLog,
-    sealed_agent::SealedAgent,
+    sealed_agent::{EVERY_ROUND, SealedAgent},
     slot_rounds::SlotRooms,
     storage::{BoardStorage, PageFlash},
 };
@@ -318,7 +318,9 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
 
     /// Saves the agent's state before the frames that depend on it are sent. If that fails, the older state must not be used.
     fn save(&mut self) {
-        if self.page.saves_state && !self.agent.save(self.storage, self.page_crc) {
+        let every = self.page.save_every;
+        let is_due = every > 0 && self.agent.round().is_multiple_of(every);
+        if is_due && !self.agent.save(self.storage, self.page_crc, every == EVERY_ROUND) {
             self.storage.invalidate();
             warn!("the state of round {} could not be saved", self.agent.round());
         }

@@ -29,6 +29,9 @@ pub(crate) type PeerList = heapless::Vec<PeerSlot<WORDS>, PEERS>;
 
 pub(crate) type BoardAgent<'a, P> = Agent<P, &'a mut PeerList, WORDS>;
 
+/// Only a state that is saved this often is the one that the swarm knows: its running sum may not go back.
+pub(crate) const EVERY_ROUND: u32 = 1;
+
 /// The agent of a board, with what seals and opens its frames.
 pub(crate) struct SealedAgent<'p, 'a, P> {
     agent: &'p mut BoardAgent<'a, P>,
@@ -87,7 +90,7 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         Ok(Self { agent, key, sealer, opener, is_stamped, senders })
     }
 
-    /// Restores the state saved under this page, if there is one.
+    /// Restores the state or decision saved under this page, if there is one.
     #[inline(never)]
     pub(crate) fn restore<F: NorFlash>(
         &mut self,
@@ -95,12 +98,18 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         page: &Page<'_, P>,
         page_crc: u32,
     ) -> Result<(), Error> {
-        if let Some(mut saved) = storage.saved().filter(|_| page.saves_state) {
+        if let Some(mut saved) = storage.saved().filter(|_| page.save_every > 0) {
             let (mut saved_under, mut boots) = ([0], [0; MEMBERS]);
             let is_restored = saved.read(&mut saved_under)
                 && saved_under == [page_crc]
                 && saved.read(&mut boots)
-                && self.agent.restore(|words| saved.read(words)).is_ok();
+                && if page.save_every == EVERY_ROUND {
+                    self.agent.restore(|words| saved.read(words)).is_ok()
+                } else {
+                    let mut decision = [0.0; WORDS];
+                    let decision = &mut decision[..page.start.len()];
+                    saved.read(bytemuck::cast_slice_mut(decision)) && self.agent.reset(decision).is_ok()
+                };
             if is_restored {
                 for (sender, boot) in boots.into_iter().enumerate() {
                     self.opener.restore_boot(sender as u16, boot);
@@ -114,11 +123,17 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         Ok(())
     }
 
-    /// Saves the agent's state with the CRC of its page and the boots it heard of others. Returns whether that succeeded.
+    /// Saves the CRC of the agent's page, the boots it heard of others, and its state or only its decision. Returns whether that
+    /// succeeded.
     #[inline(never)]
-    pub(crate) fn save<F: NorFlash>(&self, storage: &mut BoardStorage<F>, page_crc: u32) -> bool {
+    pub(crate) fn save<F: NorFlash>(
+        &self,
+        storage: &mut BoardStorage<F>,
+        page_crc: u32,
+        is_whole: bool,
+    ) -> bool {
         let mut words = 1 + MEMBERS;
-        let Ok(()) = self.agent.save(|part| {
+        let Ok(()) = self.each_saved(is_whole, |part| {
             words += part.len();
             Ok::<_, Infallible>(())
         });
@@ -126,8 +141,12 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         let written = draft
             .write(&[page_crc])
             .and_then(|()| self.opener.boots().try_for_each(|boot| draft.write(&[boot])))
-            .and_then(|()| self.agent.save(|words| draft.write(words)));
+            .and_then(|()| self.each_saved(is_whole, |words| draft.write(words)));
         written.and_then(|()| draft.commit()).is_ok()
+    }
+
+    fn each_saved<E>(&self, is_whole: bool, mut write: impl FnMut(&[u32]) -> Result<(), E>) -> Result<(), E> {
+        if is_whole { self.agent.save(write) } else { write(bytemuck::cast_slice(self.agent.decision())) }
     }
 
     /// Writes a packet with the words of the agent's state from word `from` on, as many as fit.

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   sector 0, 1   boots, appended; when one sector is full, the other is erased and used
-//!   the others    a ring of the agent's states, each from the start of a sector on: length, number, checksum, words
+//!   the others    a ring of the agent's states: length, number, checksum, words
 //! ```
 //!
-//! A power cut at any time leaves the previous state intact: the header that makes a state valid is written last. All sectors of
-//! the ring wear alike.
+//! A state begins a sector, or follows the one before it where it fits what is left of that sector. A power cut at any time leaves
+//! the previous state intact: the header that makes a state valid is written last. All sectors of the ring wear alike.
 
 mod boots;
 
@@ -146,6 +146,13 @@ struct StateRecord {
     number: u32,
 }
 
+impl StateRecord {
+    /// Where the next one may begin.
+    const fn end(&self) -> u32 {
+        self.at + record_bytes(self.length)
+    }
+}
+
 impl<F: PageFlash> BoardStorage<F> {
     /// Erases the page. Returns whether that succeeded.
     pub(crate) fn erase_page(&mut self) -> bool {
@@ -165,8 +172,15 @@ impl<F: NorFlash> BoardStorage<F> {
     pub fn new(flash: F) -> Self {
         const { assert!(UNIT_BYTES.is_multiple_of(F::WRITE_SIZE) && F::READ_SIZE <= WORD_BYTES) };
         let mut storage = Self { flash, newest: None, is_page_erased: false };
-        let found = storage.ring().step_by(F::ERASE_SIZE).filter_map(|at| storage.record(at));
-        storage.newest = found.max_by_key(|record| record.number);
+        for sector in storage.ring().step_by(F::ERASE_SIZE) {
+            let mut at = sector;
+            while let Some(record) = storage.record(at) {
+                if storage.newest.is_none_or(|newest| record.number >= newest.number) {
+                    storage.newest = Some(record);
+                }
+                at = record.end();
+            }
+        }
         storage
     }
 
@@ -179,18 +193,22 @@ impl<F: NorFlash> BoardStorage<F> {
 
     /// Begins to save a state of `words` words. The previous one stays valid until this one is [committed](StateDraft::commit).
     pub fn draft(&mut self, words: usize) -> StateDraft<'_, F> {
-        let ring = self.ring();
-        let needed = state_bytes::<F>(WORD_BYTES * words);
-        let (from, limit, number) = match self.newest {
-            None => (ring.start, ring.end, 0),
+        let (ring, sector) = (self.ring(), F::ERASE_SIZE as u32);
+        let needed = record_bytes((WORD_BYTES * words) as u32);
+        let number = self.newest.map_or(0, |newest| newest.number.wrapping_add(1));
+        let (from, limit, erased) = match self.newest {
+            None => (ring.start, ring.end, ring.start),
             Some(newest) => {
-                let behind = newest.at + state_bytes::<F>(newest.length as usize);
-                let number = newest.number.wrapping_add(1);
-                // A state that does not fit behind the newest begins the ring again, and must end before the newest.
-                if ring.end.saturating_sub(behind) >= needed {
-                    (behind, ring.end, number)
+                let (behind, begun) = (newest.end(), newest.at / sector * sector);
+                let next = behind.next_multiple_of(sector);
+                // A power cut may have left part of a state there.
+                if behind + needed <= begun + sector && self.is_blank(behind..behind + needed) {
+                    (behind, next, next)
+                } else if ring.end.saturating_sub(next) >= needed {
+                    (next, ring.end, next)
                 } else {
-                    (ring.start, newest.at, number)
+                    // Begins the ring again, and must end before the sector of the newest.
+                    (ring.start, begun, ring.start)
                 }
             }
         };
@@ -199,7 +217,7 @@ impl<F: NorFlash> BoardStorage<F> {
             from,
             limit,
             end: from + HEADER_BYTES as u32,
-            erased: from,
+            erased,
             pending: None,
             words: 0,
             sum: fnv::BASIS,
@@ -224,8 +242,11 @@ impl<F: NorFlash> BoardStorage<F> {
         BOOT_SECTORS * F::ERASE_SIZE as u32..sectors.max(BOOT_SECTORS) * F::ERASE_SIZE as u32
     }
 
-    /// Returns the record that begins at a sector, if its checksum is right.
+    /// Returns the record that begins at `at`, if its checksum is right.
     fn record(&mut self, at: u32) -> Option<StateRecord> {
+        if at + HEADER_BYTES as u32 > self.ring().end {
+            return None;
+        }
         let [length, number, sum] = [0, 1, 2].map(|word| self.word(at + word * WORD_BYTES as u32));
         let (length, number, sum) = (length?, number?, sum?);
         let first = at + HEADER_BYTES as u32;
@@ -239,6 +260,10 @@ impl<F: NorFlash> BoardStorage<F> {
         (checksum(found, &[length, number]) == sum).then_some(StateRecord { at, length, number })
     }
 
+    fn is_blank(&mut self, bytes: Range<u32>) -> bool {
+        bytes.step_by(WORD_BYTES).all(|at| self.word(at) == Some(BLANK))
+    }
+
     fn word(&mut self, at: u32) -> Option<u32> {
         let mut word = [0; WORD_BYTES];
         self.flash.read(at, &mut word).ok()?;
@@ -246,9 +271,9 @@ impl<F: NorFlash> BoardStorage<F> {
     }
 }
 
-/// Bytes of the sectors that a state of `bytes` bytes takes.
-const fn state_bytes<F: NorFlash>(bytes: usize) -> u32 {
-    (HEADER_BYTES + bytes.next_multiple_of(UNIT_BYTES)).next_multiple_of(F::ERASE_SIZE) as u32
+/// Bytes that a state of `bytes` bytes takes.
+const fn record_bytes(bytes: u32) -> u32 {
+    HEADER_BYTES as u32 + bytes.next_multiple_of(UNIT_BYTES as u32)
 }
 
 /// FNV-1a over words: detects a torn or faded state in few instructions.

@@ -27,7 +27,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
 pub const BOARD_WORDS: usize = 45;
@@ -175,7 +175,7 @@ pub enum Pace {
 ///     agent: Config::founder(3, 10),
 ///     pace: Pace::Period { us: 20_000 },
 ///     rounds: 1000,
-///     saves_state: false,
+///     save_every: 0,
 ///     start: &[0.0; 3],
 ///     problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
 ///         features: &[1.0],
@@ -219,8 +219,9 @@ pub struct Page<'a, P = AnyProblem<'a, f32>> {
     pub pace: Pace,
     /// Rounds to run, then silence.
     pub rounds: u32,
-    /// Whether the agent's state goes to flash every round, so that a restart forgets nothing.
-    pub saves_state: bool,
+    /// Rounds from one write to flash to the next; 0 for none. With 1 all of the agent's state is saved in every round, and a restart forgets nothing.
+    /// With more, its decision is: a board that restarts joins with it, as one that has lost the rest of its memory.
+    pub save_every: u32,
     /// The decision to start from.
     pub start: &'a [f32],
     /// The agent's problem with its share of the data.
@@ -239,7 +240,7 @@ impl<P> core::fmt::Debug for Page<'_, P> {
             .field("agent", &self.agent)
             .field("pace", &self.pace)
             .field("rounds", &self.rounds)
-            .field("saves_state", &self.saves_state)
+            .field("save_every", &self.save_every)
             .finish_non_exhaustive()
     }
 }
@@ -256,7 +257,7 @@ struct Body<'a> {
     agent: agent::Config,
     pace: Pace,
     rounds: u32,
-    saves_state: bool,
+    save_every: u32,
     start_words: u16,
     #[serde(borrow)]
     constants: ProblemConstants<'a>,
@@ -304,7 +305,7 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
             agent: body.agent,
             pace: body.pace,
             rounds: body.rounds,
-            saves_state: body.saves_state,
+            save_every: body.save_every,
             start,
             problem,
         })
@@ -334,7 +335,7 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
             agent: self.agent,
             pace: self.pace,
             rounds: self.rounds,
-            saves_state: self.saves_state,
+            save_every: self.save_every,
             start_words: count("words of the start", self.start.len())?,
             constants: data.constants,
         };

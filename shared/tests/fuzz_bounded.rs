@@ -312,7 +312,7 @@ fn write_page() {
         agent: Config::founder(3, 10),
         pace: Pace::Air,
         rounds: 1000,
-        saves_state: true,
+        save_every: 1,
         start: &[0.5; 8],
         problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
             features: &features,

@@ -211,6 +211,9 @@ fn all_sectors_wear_alike() {
         save(&mut storage, &[round; 20]).unwrap();
     }
     assert_eq!(storage.flash.erased[2..], [ROUNDS / 14; 14]);
+    // Two of these share a sector.
+    (0..2 * ROUNDS).for_each(|round| save(&mut storage, &[round; 10]).unwrap());
+    assert_eq!(storage.flash.erased[2..], [2 * ROUNDS / 14; 14]);
 }
 
 /// The boot that a board reserves when it starts.
@@ -231,7 +234,8 @@ fn reserve_boot<F: NorFlash>(
 #[test]
 fn unreadable_units_stop_no_board() {
     let mut torn_units = 0;
-    for power in 0..200 {
+    // States that share a sector, and states that take two.
+    for (words, power) in [5, 45].into_iter().flat_map(|words| (0..200).map(move |power| (words, power))) {
         let (mut bytes, mut torn) = (vec![0xFF; 10 * SECTOR], BTreeSet::new());
         let (mut used, mut kept) = (0, None);
         for start in 0..40 {
@@ -239,17 +243,17 @@ fn unreadable_units_stop_no_board() {
             let flash = FailingFlash::new(&mut bytes, if is_cut { power } else { usize::MAX });
             let mut storage = BoardStorage::new(EccFlash { flash, torn: &mut torn });
             let found = saved_state(&mut storage);
-            assert!(found == kept || !is_cut && found == Some(vec![start - 1; 45]), "power {power}");
+            assert!(found == kept || !is_cut && found == Some(vec![start - 1; words]), "power {power}");
             let boot = reserve_boot(&mut storage, 1, 1);
             assert!(is_cut || boot.is_ok(), "start {start} after power for {power} bytes: {boot:?}");
             if let Ok(boot) = boot {
                 assert!(boot > used, "boot {boot} after {used}");
                 used = boot;
             }
-            let saved = save(&mut storage, &[start; 45]);
+            let saved = save(&mut storage, &vec![start; words]);
             if !is_cut {
                 assert_eq!(saved, Ok(()));
-                kept = Some(vec![start; 45]);
+                kept = Some(vec![start; words]);
             }
         }
         torn_units += torn.len();

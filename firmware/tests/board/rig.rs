@@ -121,7 +121,7 @@ pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>
         }),
         pace,
         rounds: 10,
-        saves_state: true,
+        save_every: 1,
         start: &[0.0; 8],
         problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
             features: &features,

@@ -127,6 +127,27 @@ fn a_state_counts_under_the_page_it_was_saved_under() {
     assert_eq!(first_round(&said_with(&mut flash, &page, [], a_while())), 0);
 }
 
+/// Where a state is saved only now and then, a restart keeps the decision and nothing that others count on.
+#[test]
+fn a_decision_that_was_saved_outlasts_a_restart() {
+    let mut flash = vec![0xFF; 64 * 1024];
+    let page = page_with(5, Pace::Air, |page| page.save_every = 2);
+    let x_told = |said: &[Vec<u8>]| -> Vec<Vec<f32>> {
+        let x = |packet: &Vec<u8>| match Packet::decode(packet) {
+            Ok(Packet::Telemetry(_, x)) => Some(x.iter().collect()),
+            _ => None,
+        };
+        said.iter().filter_map(x).collect()
+    };
+    let three_rounds = [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
+    let before = x_told(&said_with(&mut flash, &page, three_rounds, a_while()));
+    assert!(before.len() == 4 && before[2] != before[1] && before[2] != before[3], "{before:?}");
+    let restarted = said_with(&mut flash, &page, [Packet::Start { air_round: 3 }], a_while());
+    assert_eq!(first_round(&restarted), 0);
+    assert_eq!(x_told(&restarted)[0], before[2]);
+    assert_eq!(telemetry(&restarted)[0].epoch, 0, "it joins");
+}
+
 #[test]
 fn who_keeps_its_own_time_takes_no_orders() {
     let page = page_of(5, Pace::Period { us: u32::MAX });

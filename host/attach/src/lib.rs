@@ -77,6 +77,7 @@ pub use machine::boot_check::printable;
 pub use machine::serial;
 pub use notice::show_notices;
 pub use placement::{AgentLocation, Placement};
+pub use provision::save_plan::{FLASH_YEARS, SavePlan};
 pub use provision::serial_pages::provision_board;
 pub use provision::swarm_file::{SwarmFile, SwarmPages};
 pub use provision::swarm_plan::{BoardRoom, SwarmPlan, WidthPlan};

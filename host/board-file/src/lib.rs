@@ -100,6 +100,12 @@ pub struct Region {
     /// Its first address.
     pub origin: u64,
     length_kib: u64,
+    /// How long the flash erases 4 KiB, while the board does nothing else; only of the storage.
+    #[serde(default)]
+    pub erase_ms: u32,
+    /// How often it can be erased; only of the storage.
+    #[serde(default)]
+    pub endurance: u32,
 }
 
 impl Region {
@@ -158,6 +164,15 @@ pub enum Radio {
 }
 
 impl Radio {
+    /// By how much its times of arrival can be off.
+    pub const fn jitter(&self) -> Jitter {
+        match self {
+            Self::Ieee802154(RadioChannel { jitter, .. })
+            | Self::EspNow(RadioChannel { jitter, .. })
+            | Self::Lora(LoraChannel { jitter, .. }) => *jitter,
+        }
+    }
+
     /// Refuses what the radio cannot do, or may not do in its region.
     fn check(self) -> Result<(), String> {
         let out_of = |key: &str, value: i64, allowed: &str| {
@@ -186,10 +201,10 @@ impl Radio {
 impl fmt::Display for Radio {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ieee802154(RadioChannel { channel, power_dbm }) => {
+            Self::Ieee802154(RadioChannel { channel, power_dbm, .. }) => {
                 write!(out, "802.15.4 on channel {channel} with {power_dbm} dBm")
             }
-            Self::EspNow(RadioChannel { channel, power_dbm }) => {
+            Self::EspNow(RadioChannel { channel, power_dbm, .. }) => {
                 write!(out, "ESP-NOW on Wi-Fi channel {channel} with {power_dbm} dBm")
             }
             Self::Lora(LoraChannel { region, frequency_khz, duty_per_mille, power_dbm, .. }) => write!(
@@ -213,6 +228,18 @@ pub struct RadioChannel {
     pub channel: u8,
     /// The power to send with.
     pub power_dbm: i8,
+    /// Of its times of arrival.
+    pub jitter: Jitter,
+}
+
+/// By how much the time that a board takes for the arrival of a packet can be off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jitter {
+    /// By so much.
+    pub us: u32,
+    /// Whether that was measured on hardware, rather than assumed.
+    pub is_measured: bool,
 }
 
 /// Whose rules a LoRa radio keeps to.
@@ -253,6 +280,8 @@ pub struct LoraChannel {
     pub duty_per_mille: u16,
     /// The power to send with.
     pub power_dbm: i32,
+    /// Of its times of arrival.
+    pub jitter: Jitter,
 }
 
 impl LoraChannel {
@@ -325,6 +354,9 @@ impl BoardFile {
         if file.storage.origin < file.page.end() {
             return Err("[storage] must begin behind [page]".to_owned());
         }
+        if file.storage.endurance == 0 || file.page.endurance > 0 {
+            return Err("[storage], and not [page], needs a number `endurance` above 0".to_owned());
+        }
         if file.ram.stack_kib == 0 || file.flash.stack_kib > 0 {
             return Err("[ram], and not [flash], needs a number `stack_kib` above 0".to_owned());
         }
@@ -362,7 +394,7 @@ mod tests {
         flash = { origin = 256, budget_kib = 64, usb_budget_kib = 80, chip_kib = 512 }
         ram = { origin = 0x2000_0000, budget_kib = 16, large_swarm_budget_kib = 8, chip_kib = 64, stack_kib = 8 }
         page = { origin = 4096, length_kib = 4 }
-        storage = { origin = 8192, length_kib = 64 }
+        storage = { origin = 8192, length_kib = 64, endurance = 10_000 }
         regions.BOOT2 = { origin = 0, bytes = 256 }
     ";
 
@@ -381,7 +413,9 @@ mod tests {
             assert!(FILE.contains(from));
             BoardFile::parse(&FILE.replace(from, to)).unwrap_err()
         };
-        let radio = |keys: &str| format!("radio = {{ kind = {keys} }}\nname");
+        let radio = |keys: &str| {
+            format!("radio = {{ kind = {keys}, jitter = {{ us = 9, is_measured = false }} }}\nname")
+        };
         let lora = |region: &str, khz: u32, width: u16, duty: u16, dbm: i32| {
             radio(&format!(
                 "\"lora\", region = \"{region}\", frequency_khz = {khz}, spreading = 7, bandwidth_khz = {width}, duty_per_mille = {duty}, power_dbm = {dbm}"
@@ -394,6 +428,7 @@ mod tests {
             ("origin = 4096, length_kib = 4", "origin = 4096", "missing field `length_kib`"),
             ("origin = 4096", "origin = -1", "invalid value: integer `-1`, expected u64"),
             ("origin = 8192", "origin = 4096", "[storage] must begin behind [page]"),
+            (", endurance = 10_000", "", "[storage], and not [page], needs a number `endurance`"),
             (", stack_kib = 8", "", "[ram], and not [flash], needs a number `stack_kib`"),
             ("usb_budget_kib", "ubs_budget_kib", "unknown field `ubs_budget_kib`, expected one of "),
             ("regions.BOOT2", "region.BOOT2", "unknown field `region`, expected one of "),

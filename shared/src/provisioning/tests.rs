@@ -26,7 +26,7 @@ fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
             schedule: Graph { topology: Topology::Ring, agents: 10, seed: 4 },
         },
         rounds: 1000,
-        saves_state: true,
+        save_every: 1,
         start: &[0.5, -0.0],
         problem,
     }
@@ -128,7 +128,7 @@ fn each_invalid_page_has_its_error() {
     assert_eq!(read_error(&good), None);
     assert_eq!(read_error(&[]), Some(Error::Missing));
     assert_eq!(read_error(&[0xFF; 64]), Some(Error::Missing));
-    assert_eq!(read_error(&with(4, 9)), Some(Error::Version { page: 9, firmware: VERSION }));
+    assert_eq!(read_error(&with(4, 8)), Some(Error::Version { page: 8, firmware: VERSION }));
     assert_eq!(read_error(&good[..10]), Some(Error::Truncated));
     assert_eq!(read_error(&good[..good.len() - 8]), Some(Error::Truncated));
     assert_eq!(read_error(&with(30, good[30] ^ 1)), Some(Error::Checksum));
@@ -186,7 +186,7 @@ fn a_problem_of_ones_own_round_trips_and_is_no_other() {
         agent: of_ours.agent,
         pace: of_ours.pace,
         rounds: 7,
-        saves_state: false,
+        save_every: 0,
         start: &[0.25],
         problem,
     };

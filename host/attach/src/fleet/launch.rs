@@ -77,7 +77,10 @@ impl Launcher<'_> {
                 Arc::clone(&built[built.len() - 1])
             }
         };
-        let page = Page { saves_state: (self.saves_state)(agent), ..self.pages.page(agent, kind.board()) };
+        let mut page = self.pages.page(agent, kind.board());
+        if (self.saves_state)(agent) {
+            page.save_every = 1;
+        }
         let bytes = page_bytes(page, firmware.layout.page_bytes)?;
         Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Process(firmware) })
     }

@@ -1,6 +1,7 @@
 //! The page of a board: its agent, its part of the task, and the key of the swarm.
 
-use crate::firmware::board_file::BoardFile;
+use super::save_plan::SavePlan;
+use crate::firmware::{board_file::BoardFile, firmware_crate::FirmwareConfig};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page, PageProblem, WriteError};
 use fabswarm_sim::air::radio::RadioKind;
@@ -35,10 +36,19 @@ impl<'a> PageMaker<'a> {
             agent: setup.config_of(agent, setup.config.boot),
             pace: *pace,
             rounds: *rounds,
-            saves_state: false,
+            save_every: self.save_every(board),
             start,
             problem: task.problem(agent),
         }
+    }
+
+    /// Rounds between the decisions that a board of that name saves: a host that is its air knows them.
+    fn save_every(&self, board: &str) -> u32 {
+        let Pace::Slots { superframe, .. } = self.pace else { return 0 };
+        // Processes of this host have no file.
+        let Ok(file) = BoardFile::read(board) else { return 0 };
+        let needs = FirmwareConfig::of(self.task, self.setup.config.founders.into());
+        SavePlan::new(&file, self.start.len(), needs.members, superframe.length_us()).every
     }
 }
 

@@ -1,9 +1,11 @@
 //! The needs of a scenario: radio time, memory and flash, before anything is built or flashed.
 
 use super::page::{PageMaker, page_bytes};
+use super::save_plan::SavePlan;
 use crate::firmware::firmware_crate::FirmwareConfig;
 use crate::firmware::{board_file, board_file::BoardFile};
 use crate::{BoardKind, Error};
+use fabswarm_board_file::Jitter;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{Agent, MemberSet, PeerSlot};
 use fabswarm_shared::problem::AnyProblem;
@@ -35,7 +37,7 @@ pub struct WidthPlan {
 }
 
 /// Whether a scenario fits a board.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoardRoom {
     /// The name in its `board.toml`.
     pub board: String,
@@ -49,15 +51,28 @@ pub struct BoardRoom {
     pub has_radio: bool,
     /// Its radio, if the slots are for another one.
     pub other_radio: Option<RadioKind>,
+    /// Its writes to flash.
+    pub saves: SavePlan,
 }
 
 impl BoardRoom {
-    fn of(board: &str, ram_needed: usize, page_needed: usize, radio: RadioKind) -> Option<Self> {
-        let file = BoardFile::read(board).ok()?;
+    fn new(
+        file: &BoardFile,
+        ram_needed: usize,
+        page_needed: usize,
+        radio: RadioKind,
+        saves: SavePlan,
+    ) -> Self {
         let (ram_bytes, page_bytes) = (1024 * (file.ram.chip_kib - file.ram.stack_kib), file.page.bytes());
-        let is_enough = ram_needed as u64 <= ram_bytes && page_needed as u64 <= page_bytes;
-        let (has_radio, other_radio) = (file.radio.is_some(), file.other_radio(radio));
-        Some(Self { board: board.to_owned(), ram_bytes, page_bytes, is_enough, has_radio, other_radio })
+        Self {
+            board: file.name.clone(),
+            ram_bytes,
+            page_bytes,
+            is_enough: ram_needed as u64 <= ram_bytes && page_needed as u64 <= page_bytes,
+            has_radio: file.radio.is_some(),
+            other_radio: file.other_radio(radio),
+            saves,
+        }
     }
 }
 
@@ -87,6 +102,8 @@ const FIXED_RAM_BYTES: usize = 2500;
 pub struct SwarmPlan {
     /// The radio.
     pub radio: RadioTiming,
+    /// The jitter that guard times are planned for: that of the worst board with this radio, if there is one.
+    pub jitter: Option<Jitter>,
     /// Its slots, and what they amount to.
     pub slots: RadioPlan,
     /// The slots, encoded for a page.
@@ -135,7 +152,12 @@ impl SwarmPlan {
         })?;
         let shape = task.shape();
         let exchanged = shape.exchanged().len();
-        let radio = RadioTiming::of(&scenario.radio);
+        let mut radio = RadioTiming::of(&scenario.radio);
+        let files: Vec<BoardFile> =
+            board_file::names().iter().filter_map(|board| BoardFile::read(board).ok()).collect();
+        let with_radio = files.iter().filter(|file| file.other_radio(radio.kind).is_none());
+        let jitter = with_radio.filter_map(|file| Some(file.radio?.jitter())).max_by_key(|jitter| jitter.us);
+        radio.tick_us = jitter.map_or(radio.tick_us, |jitter| jitter.us);
         let bytes = |width: Width| {
             frame_bytes(width.payload_bytes(exchanged), count, *rounds, scenario.frames.sealed)
         };
@@ -174,13 +196,18 @@ impl SwarmPlan {
         }
         let needs_of_boards = FirmwareConfig::of(task, agents);
         let ram_bytes = firmware_ram_bytes(&needs_of_boards);
+        let (words, round_us) = (shape.words(), slots.superframe.length_us());
+        let room = |file: &BoardFile| {
+            let saves = SavePlan::new(file, words, needs_of_boards.members, round_us);
+            BoardRoom::new(file, ram_bytes, longest, radio.kind, saves)
+        };
         let widths =
             [(WidthKind::Full, Width::Full), (WidthKind::Half, Width::Half), (WidthKind::Byte, Width::Byte)];
         Ok(Self {
             slots,
             pace,
             needs,
-            words: shape.words(),
+            words,
             exchanged,
             room_words: needs_of_boards.words,
             widths: widths
@@ -192,12 +219,10 @@ impl SwarmPlan {
                 .into(),
             page_bytes: longest,
             ram_bytes,
-            boards: board_file::names()
-                .iter()
-                .filter_map(|board| BoardRoom::of(board, ram_bytes, longest, radio.kind))
-                .collect(),
+            boards: files.iter().map(room).collect(),
             saving_agents: (0..agents).filter(|&agent| air.will_remember(agent, 0)).count(),
             radio,
+            jitter,
         })
     }
 }

@@ -105,7 +105,7 @@ impl CraftedHost {
             agent: config(Config::founder(0, agents)),
             pace: Pace::Air,
             rounds: 10,
-            saves_state: false,
+            save_every: 0,
             start: &[0.0; WORDS],
             problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
                 features: &features,

@@ -73,9 +73,12 @@ fn boards_are_planned_before_they_are_built() {
     assert_eq!(line(&default, "words"), "45 per decision, 45 of them travel; firmware needs room for 45");
     assert_eq!(line(&default, "frames, full"), "388 bytes, 4 packets");
     assert_eq!(line(&default, "frames, byte"), "125 bytes, 2 packets");
-    assert_eq!(line(&default, "flash writes"), "none per day; 16 bytes per start");
+    assert!(line(&default, "time of arrival").ends_with("16 µs per hop, assumed and measured by nobody"));
+    assert!(line(&default, "nrf52840-dk ").ends_with(" s), an erase stops it for 85 ms"), "{default}");
     let saving = plan("--crashes 1@10+5");
-    assert!(line(&saving, "flash writes").contains("states per day on 1 agents"), "{saving}");
+    let refused = "does not fit: in every round it would erase for 85 ms in a tail of 2.00 ms, and its flash would last ";
+    assert!(line(&saving, "nrf52840-dk ").starts_with(refused), "{saving}");
+    assert!(line(&saving, "mps2-an386 ").starts_with("fits by cable: "), "{saving}");
     let radios = [("802.15.4", ["nrf52840-dk ", "esp32-c3 "]), ("lora", ["pico-lora ", "nrf52840-dk "])];
     for (radio, [same, other]) in radios {
         let text = plan(&format!("--radio {radio}"));

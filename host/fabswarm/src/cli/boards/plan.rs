@@ -2,15 +2,13 @@
 
 use anyhow::Result;
 use clap::{ArgMatches, Command};
-use fabswarm_attach::{BoardRoom, SwarmPlan};
+use fabswarm_attach::{BoardRoom, FLASH_YEARS, SavePlan, SwarmPlan};
 use fabswarm_sim::scenario::{self, Scenario, ScenarioCommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::super::flags;
 
-/// What a day has.
-const SECONDS_PER_DAY: f64 = 86_400.0;
 /// Charge of the battery that lifetimes are given for, at 3.7 V.
 const BATTERY_MAH: f64 = 1000.0;
 
@@ -56,6 +54,12 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         "slot",
         format!("{}, of which {} guard time", ms(superframe.slot_us.into()), ms(superframe.guard_us.into())),
     );
+    let source = match plan.jitter {
+        Some(jitter) if jitter.is_measured => ", measured on hardware",
+        Some(_) => ", assumed and measured by nobody",
+        None => ", assumed without a board",
+    };
+    line("time of arrival", format!("off by up to {} µs per hop{source}", radio.tick_us));
     if superframe.shared_us > 0 {
         let shared = format!(
             "{} × {}, a turn of each agent every {} rounds, for full frames",
@@ -89,23 +93,37 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
     line("page", format!("{} bytes", plan.page_bytes));
     line("RAM", format!("about {} bytes, and the stack", plan.ram_bytes));
     let writes = match plan.saving_agents {
-        0 => "none per day; 16 bytes per start".to_owned(),
+        0 => format!("a decision as often as flash lasts {FLASH_YEARS} years; 16 bytes per start"),
         agents => {
-            let states = slots.rounds_per_second * SECONDS_PER_DAY;
-            format!("{states:.0} states per day on {agents} agents that keep their memory over restarts")
+            format!("the whole state in every round on {agents} agents, which keep their memory over crashes")
         }
     };
     line("flash writes", writes);
-    for BoardRoom { board, ram_bytes, page_bytes, is_enough, has_radio, other_radio } in &plan.boards {
+    for BoardRoom { board, ram_bytes, page_bytes, is_enough, has_radio, other_radio, saves } in &plan.boards {
+        let SavePlan { every, erase_ms, whole_hours } = *saves;
+        let is_too_slow = plan.saving_agents > 0 && 1000 * erase_ms > superframe.tail_us;
         let verdict = match (is_enough, other_radio) {
+            (true, _) if is_too_slow => format!(
+                "does not fit: in every round it would erase for {erase_ms} ms in a tail of {}, and its flash would last {whole_hours:.1} h; ",
+                ms(superframe.tail_us.into())
+            ),
             (true, None) if *has_radio => "fits: ".to_owned(),
             (true, None) => "fits by cable: no radio, ".to_owned(),
             (true, Some(has)) => format!("does not fit: its radio is {has}, "),
             (false, _) => "does not fit: ".to_owned(),
         };
+        let saves = match every {
+            0 => "no room for decisions".to_owned(),
+            every => format!(
+                "a decision every {every} rounds ({:.0} s), an erase stops it for {erase_ms} ms",
+                f64::from(every) / slots.rounds_per_second
+            ),
+        };
         line(
             board,
-            format!("{verdict}{ram_bytes} bytes of RAM besides the stack, {page_bytes} for the page"),
+            format!(
+                "{verdict}{ram_bytes} bytes of RAM besides the stack, {page_bytes} for the page; {saves}"
+            ),
         );
     }
     text
