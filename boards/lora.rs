@@ -11,6 +11,7 @@ use embedded_hal_async::spi::{ErrorType, Operation, SpiBus, SpiDevice};
 use fabswarm_firmware::{
     PACKET,
     link::{AirtimeLimit, Link, ListeningLink, SendDelay, packets_of},
+    packet::RadioState,
 };
 use lora_modulation::BaseBandModulationParams;
 use lora_phy::{
@@ -76,7 +77,8 @@ impl<P: InterfaceVariant> InterfaceVariant for TimedPins<P> {
     async fn await_irq(&mut self) -> Result<(), RadioError> {
         INTERRUPT.lock(|interrupt| interrupt.set((Instant::MIN, true)));
         self.0.await_irq().await?;
-        INTERRUPT.lock(|interrupt| interrupt.set((Instant::now(), false)));
+        note_interrupt();
+        INTERRUPT.lock(|interrupt| interrupt.set((interrupt.get().0, false)));
         Ok(())
     }
 
@@ -138,6 +140,7 @@ pub struct LoraLink<R: RadioKind> {
     /// When the last packet was to be sent, by its sender's clock.
     arrived: Instant,
     send_delay: SendDelay,
+    state: RadioState,
 }
 
 impl<R: RadioKind> LoraLink<R> {
@@ -161,6 +164,7 @@ impl<R: RadioKind> LoraLink<R> {
             limit,
             arrived: Instant::MIN,
             send_delay: SendDelay::new(Duration::from_millis(2)),
+            state: RadioState::default(),
         })
     }
 
@@ -194,8 +198,19 @@ impl<R: RadioKind> LoraLink<R> {
         let outcome = self.lora.rx(&self.received, packet).await;
         // A damaged packet is no fault of the radio.
         self.is_unsettled = matches!(outcome, Err(RadioError::SPI | RadioError::Busy));
-        Ok(outcome?.0.into())
+        let (length, status) = outcome?;
+        self.state.rssi_dbm = Some(status.rssi);
+        Ok(length.into())
     }
+}
+
+/// Notes that the radio has something to say now, unless that was noted before. Interrupts are earlier than tasks.
+pub fn note_interrupt() {
+    INTERRUPT.lock(|interrupt| {
+        if let (Instant::MIN, is_awaited) = interrupt.get() {
+            interrupt.set((Instant::now(), is_awaited));
+        }
+    });
 }
 
 /// Forgets what the radio said last. Returns whether that is still being waited for.
@@ -254,5 +269,9 @@ impl<R: RadioKind> Link for LoraLink<R> {
 
     fn arrived(&self) -> Option<Instant> {
         Some(self.arrived)
+    }
+
+    fn radio_state(&self) -> Option<RadioState> {
+        Some(self.state)
     }
 }

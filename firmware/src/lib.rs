@@ -34,6 +34,7 @@ include!(concat!(env!("OUT_DIR"), "/board_problem.rs"));
 pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{LINE, MEMBERS, PACKET, WORDS};
 
+use core::cell::Cell;
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant, Timer, with_timeout};
 use embedded_storage::nor_flash::NorFlash;
@@ -133,16 +134,17 @@ pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
                 round: agent.round(),
                 boot: agent.boot(),
             };
+            let radio = Cell::new(None);
             let mut rounds = RoundDriver::new(
                 &page,
                 boot(Ok(identity)),
                 agent,
                 &mut storage,
                 &mut health,
-                PacketReceiver::new(receiver),
+                PacketReceiver::new(receiver, &radio),
                 PacketSender::new(sender),
             );
-            select(link::serve(&mut link, to_agent, from_agent), rounds.run()).await;
+            select(link::serve(&mut link, to_agent, from_agent, &radio), rounds.run()).await;
             (provisioning::Error::InService, matches!(page.pace, Pace::Slots { .. }))
         }
         Err(error) => (error, false),

@@ -1,7 +1,7 @@
 //! Links: how a board sends and receives packets.
 
-use embassy_time::Instant;
-use fabswarm_shared::provisioning::Pace;
+use embassy_time::{Instant, Timer};
+use fabswarm_shared::{packet::RadioState, provisioning::Pace};
 
 mod airtime;
 mod backoff;
@@ -54,6 +54,15 @@ pub trait Link {
     /// Sends one packet. Returns when it was sent or dropped.
     async fn send(&mut self, packet: &[u8]);
 
+    /// Sends one packet at `at`, or now if that has passed.
+    async fn send_at(&mut self, packet: &[u8], at: Instant) {
+        // Most packets have no time: the clock is read only for those that do.
+        if at > Instant::MIN {
+            Timer::at(at).await;
+        }
+        self.send(packet).await;
+    }
+
     /// Sends one packet unless the channel is busy. Returns whether it was sent. A link that cannot tell sends it.
     async fn try_send(&mut self, packet: &[u8]) -> bool {
         self.send(packet).await;
@@ -71,6 +80,11 @@ pub trait Link {
     /// Returns when the first bit of the packet that [`receive`](Self::receive) returned last reached the board, or `None` if it
     /// came all at once just now.
     fn arrived(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Returns what the radio tells, if packets go by radio.
+    fn radio_state(&self) -> Option<RadioState> {
         None
     }
 }

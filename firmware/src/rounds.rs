@@ -343,7 +343,12 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
     }
 
     pub(crate) async fn report(&mut self) {
-        let telemetry = Telemetry { air_round: self.air_round, ..self.telemetry };
+        let telemetry = Telemetry {
+            air_round: self.air_round,
+            slot_error_us: self.slots.as_ref().map(SlotSchedule::error_us),
+            radio: self.receiver.radio_state(),
+            ..self.telemetry
+        };
         let x = self.agent.x(self.page);
         self.sender.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
     }

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 const LAYOUT: &str = "\
     frame:0,sealed;boot:1,board,schema:u32,build:u64,chip:u64?,window:u16,reset,panic:str?,page;\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
-    deepest_stack_bytes:u32?,x:f32*;\
+    deepest_stack_bytes:u32?,slot_error_us:i32?,radio:(rssi_dbm:i16?,lqi:u8?,damaged:u32?,busy:u32,restarts:u32)?,x:f32*;\
     start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
     reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11;taken:12,round:u32,senders:u8*";
 
@@ -124,6 +124,25 @@ pub struct Telemetry {
     pub late: u32,
     /// The most stack its board used since the start, in bytes, where the board can tell.
     pub deepest_stack_bytes: Option<u32>,
+    /// By how much the last frame that was heard in slots came later than the agent's clock expected it.
+    pub slot_error_us: Option<i32>,
+    /// What its radio tells, where frames go by radio.
+    pub radio: Option<RadioState>,
+}
+
+/// What a radio tells of the last packet that it heard, and counts since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RadioState {
+    /// The strength of that packet, where the radio tells.
+    pub rssi_dbm: Option<i16>,
+    /// Its quality as IEEE 802.15.4 counts it, 255 for the best.
+    pub lqi: Option<u8>,
+    /// Packets with a wrong checksum, where the radio's driver counts them; otherwise they are among the refused frames.
+    pub damaged: Option<u32>,
+    /// Attempts to send that found the channel busy.
+    pub busy: u32,
+    /// How often it was set up again after silence.
+    pub restarts: u32,
 }
 
 /// The end of a round of the air.
@@ -430,6 +449,8 @@ mod tests {
         refused: 1,
         late: 0,
         deepest_stack_bytes: Some(2048),
+        slot_error_us: Some(-70),
+        radio: Some(RadioState { rssi_dbm: Some(-91), lqi: None, damaged: Some(2), busy: 0, restarts: 1 }),
     };
 
     #[test]

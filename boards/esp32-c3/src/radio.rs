@@ -4,7 +4,10 @@ use crate::board::{RADIO_CHANNEL, RADIO_POWER_DBM};
 use embassy_time::{Duration, Instant};
 use esp_radio::esp_now::{BROADCAST_ADDRESS, ESP_NOW_MAX_DATA_LEN_V2, EspNow};
 use esp_radio::wifi::WifiController;
-use fabswarm_firmware::link::{Link, StampClock};
+use fabswarm_firmware::{
+    link::{Link, StampClock},
+    packet::RadioState,
+};
 
 /// Bytes of a packet: with the second version of ESP-NOW, most frames are one.
 pub const MTU: usize = ESP_NOW_MAX_DATA_LEN_V2;
@@ -26,6 +29,7 @@ pub struct EspNowLink {
     arrived: Instant,
     /// The radio stamps packets when they are in: a task sees them after the driver, whenever it runs.
     clock: StampClock,
+    state: RadioState,
 }
 
 impl EspNowLink {
@@ -35,7 +39,7 @@ impl EspNowLink {
         let radio = wifi.esp_now();
         // On another channel it hears nobody, which its telemetry shows.
         let _ = radio.set_channel(RADIO_CHANNEL);
-        Self { radio, arrived: Instant::MIN, clock: StampClock::default() }
+        Self { radio, arrived: Instant::MIN, clock: StampClock::default(), state: RadioState::default() }
     }
 }
 
@@ -55,11 +59,16 @@ impl Link for EspNowLink {
             room.copy_from_slice(bytes);
             let on_air_us = PREAMBLE_US + BYTE_US * (bytes.len() as u64 + EXTRA_BYTES);
             self.arrived = ended.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(ended);
+            self.state.rssi_dbm = i16::try_from(received.info.rx_control.rssi).ok();
             return bytes.len();
         }
     }
 
     fn arrived(&self) -> Option<Instant> {
         Some(self.arrived)
+    }
+
+    fn radio_state(&self) -> Option<RadioState> {
+        Some(self.state)
     }
 }

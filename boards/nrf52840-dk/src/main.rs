@@ -56,8 +56,9 @@ bind_interrupts!(struct Interrupts {
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let chip = chip::start();
+    let radio = Radio::new(chip.RADIO, Interrupts);
     let (mut radio, radio_queue) =
-        (radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts)), RadioQueue::new());
+        (radio::RadioLink::new(radio, chip.TIMER2, chip.PPI_CH2), RadioQueue::new());
     let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
     let mut config = uarte::Config::default();
     config.baudrate = BAUDRATE;

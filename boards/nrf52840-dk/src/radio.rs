@@ -1,11 +1,19 @@
 //! The nRF52840's 802.15.4 radio as a packet link.
 
 use crate::board::{RADIO_CHANNEL, RADIO_POWER_DBM};
-use embassy_nrf::radio::ieee802154::{Packet, Radio};
+use core::ptr::NonNull;
+use embassy_nrf::{
+    Peri, pac,
+    peripherals::{PPI_CH2, TIMER2},
+    ppi::{Event, Ppi},
+    radio::ieee802154::{Packet, Radio},
+    timer::Timer,
+};
 use embassy_time::{Duration, Instant};
 use fabswarm_firmware::{
     PACKET,
     link::{Link, ListeningLink, SendDelay, packets_of, received_length},
+    packet::RadioState,
 };
 
 /// The shortest header of IEEE 802.15.4-2015: a data frame without sequence number and addresses. Other networks on the channel
@@ -41,13 +49,57 @@ pub struct RadioLink {
     /// When the last packet was to be sent, by its sender's clock.
     arrived: Instant,
     send_delay: SendDelay,
+    /// Stamps the ends of packets.
+    clock: PacketClock,
+    state: RadioState,
+}
+
+// Registers of the timer: when the last packet ended, and the present.
+const ENDED: usize = 0;
+const NOW: usize = 1;
+
+/// Counts microseconds, and captures its count when a packet ends: tasks learn that later, each time by as much as others take.
+struct PacketClock {
+    timer: Timer<'static>,
+    _capture: Ppi<'static, PPI_CH2, 1, 1>,
+}
+
+impl PacketClock {
+    fn start(timer: Peri<'static, TIMER2>, channel: Peri<'static, PPI_CH2>) -> Self {
+        let timer = Timer::new(timer);
+        let register = pac::RADIO.events_phyend().as_ptr();
+        // SAFETY: it is the register of an event.
+        let ended = unsafe { Event::new_unchecked(NonNull::new_unchecked(register)) };
+        let mut capture = Ppi::new_one_to_one(channel, ended, timer.cc(ENDED).task_capture());
+        capture.enable();
+        timer.start();
+        Self { timer, _capture: capture }
+    }
+
+    /// When the last packet ended that was sent or received.
+    fn ended(&self) -> Instant {
+        let since_us = self.timer.cc(NOW).capture().wrapping_sub(self.timer.cc(ENDED).read());
+        let now = Instant::now();
+        now.checked_sub(Duration::from_micros(since_us.into())).unwrap_or(now)
+    }
 }
 
 impl RadioLink {
-    pub fn new(mut radio: Radio<'static>) -> Self {
+    pub fn new(
+        mut radio: Radio<'static>,
+        timer: Peri<'static, TIMER2>,
+        channel: Peri<'static, PPI_CH2>,
+    ) -> Self {
         radio.set_channel(RADIO_CHANNEL);
         radio.set_transmission_power(RADIO_POWER_DBM);
-        Self { radio, packet: Packet::new(), arrived: Instant::MIN, send_delay: SEND_DELAY }
+        Self {
+            radio,
+            packet: Packet::new(),
+            arrived: Instant::MIN,
+            send_delay: SEND_DELAY,
+            clock: PacketClock::start(timer, channel),
+            state: RadioState { damaged: Some(0), ..RadioState::default() },
+        }
     }
 }
 
@@ -70,7 +122,7 @@ impl Link for RadioLink {
         let begun = Instant::now();
         let is_sent = self.radio.try_send(&mut self.packet).await.is_ok();
         if is_sent {
-            self.send_delay.measure(begun, Instant::now(), airtime(length));
+            self.send_delay.measure(begun, self.clock.ended(), airtime(length));
         }
         is_sent
     }
@@ -78,16 +130,24 @@ impl Link for RadioLink {
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
         loop {
             let received = self.radio.receive(&mut self.packet).await;
-            let now = Instant::now();
+            let ended = self.clock.ended();
+            if received.is_err() {
+                self.state.damaged = self.state.damaged.map(|damaged| damaged.wrapping_add(1));
+            }
             // Reading the packet panics if its length is wrong.
             let length = received_length(self.packet.len(), PAYLOAD);
             let (Ok(()), Some(length)) = (received, length) else { continue };
             let Some(payload) = self.packet[..length].strip_prefix(&MAC_HEADER) else { continue };
             let Some(room) = packet.get_mut(..payload.len()) else { continue };
             room.copy_from_slice(payload);
-            self.arrived = self.send_delay.sent_at(now, airtime(length));
+            self.arrived = self.send_delay.sent_at(ended, airtime(length));
+            self.state.lqi = Some(self.packet.lqi());
             return payload.len();
         }
+    }
+
+    fn radio_state(&self) -> Option<RadioState> {
+        Some(self.state)
     }
 
     fn arrived(&self) -> Option<Instant> {

@@ -56,8 +56,9 @@ async fn main(_spawner: Spawner) {
     let id = Some(chip::id());
     let driver = usb::Driver::new(chip.USBD, Interrupts, HardwareVbusDetect::new(Interrupts));
     let (port, device) = cdc_port::start(driver, board::NAME, id);
+    let radio = Radio::new(chip.RADIO, Interrupts);
     let (mut radio, radio_queue) =
-        (radio::RadioLink::new(Radio::new(chip.RADIO, Interrupts)), RadioQueue::new());
+        (radio::RadioLink::new(radio, chip.TIMER2, chip.PPI_CH2), RadioQueue::new());
     let agent = run(Parts {
         board: board::NAME,
         chip: id,

@@ -1,6 +1,6 @@
 //! The radio of the STM32WL: an SX126x behind an internal bus, and the board's antenna switch.
 
-use crate::lora::{RadioBus, TimedPins};
+use crate::lora::{RadioBus, TimedPins, note_interrupt};
 use cortex_m::peripheral::NVIC;
 use embassy_stm32::{
     Peri,
@@ -27,6 +27,7 @@ pub struct InterruptHandler;
 
 impl interrupt::typelevel::Handler<interrupt::typelevel::SUBGHZ_RADIO> for InterruptHandler {
     unsafe fn on_interrupt() {
+        note_interrupt();
         // It stays raised until the radio was asked: whoever waits next lets it through again.
         NVIC::mask(pac::Interrupt::SUBGHZ_RADIO);
         INTERRUPTED.signal(());

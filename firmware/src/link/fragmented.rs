@@ -2,6 +2,7 @@
 
 use super::{AirKind, Link};
 use embassy_time::Instant;
+use fabswarm_shared::packet::RadioState;
 use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler, first_number, packets};
 
 /// Frames that are put together at once, for each sender that may be heard at once. In slots there is one at a time: its frame is put
@@ -42,6 +43,10 @@ impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
     }
 
     async fn send(&mut self, packet: &[u8]) {
+        self.send_at(packet, Instant::MIN).await;
+    }
+
+    async fn send_at(&mut self, packet: &[u8], mut at: Instant) {
         let number = self.number;
         self.number = number.wrapping_add(1);
         let Ok(mut fragmenter) = Fragmenter::new(packet, self.sender, number, MTU) else {
@@ -49,12 +54,16 @@ impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
             return;
         };
         while let Ok(Some(part)) = fragmenter.next_packet(&mut self.buffer) {
-            self.radio.send(part).await;
+            self.radio.send_at(part, core::mem::replace(&mut at, Instant::MIN)).await;
         }
     }
 
     fn arrived(&self) -> Option<Instant> {
         Some(Instant::from_micros(self.reassembler.arrival_us()))
+    }
+
+    fn radio_state(&self) -> Option<RadioState> {
+        self.radio.radio_state()
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {

@@ -5,6 +5,7 @@ use core::{cell::Cell, future::Future, pin::pin};
 use embassy_futures::select::{Either, select};
 use embassy_sync::{blocking_mutex::raw::NoopRawMutex, channel::Channel};
 use embassy_time::{Duration, Instant, Timer};
+use fabswarm_shared::packet::RadioState;
 use heapless::Vec;
 
 /// Packets that a radio sends without hearing one until it is set up again: some superframes.
@@ -27,18 +28,26 @@ struct RadioPacket<const MTU: usize> {
 #[derive(Debug)]
 pub struct RadioQueue<const MTU: usize, const SENT: usize> {
     heard: Channel<NoopRawMutex, RadioPacket<MTU>, HEARD>,
-    sent: Channel<NoopRawMutex, Vec<u8, MTU>, SENT>,
+    /// Packets to be sent, and when.
+    sent: Channel<NoopRawMutex, (Vec<u8, MTU>, Instant), SENT>,
     /// The arguments of [`Link::start`].
     start: Cell<Option<(u16, u32, AirKind)>>,
     /// Packets sent since one was heard.
     unheard: Cell<u32>,
+    radio_state: Cell<Option<RadioState>>,
 }
 
 impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
     /// Creates an empty queue.
     #[must_use]
     pub const fn new() -> Self {
-        Self { heard: Channel::new(), sent: Channel::new(), start: Cell::new(None), unheard: Cell::new(0) }
+        Self {
+            heard: Channel::new(),
+            sent: Channel::new(),
+            start: Cell::new(None),
+            unheard: Cell::new(0),
+            radio_state: Cell::new(None),
+        }
     }
 
     /// Keeps what the radio hears until `event`.
@@ -72,8 +81,9 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
     queue: &RadioQueue<MTU, SENT>,
 ) -> ! {
     let mut backoff = Backoff::new();
+    let (mut busy, mut restarts) = (0, 0);
     loop {
-        let packet = queue.hear_until(radio, queue.sent.receive()).await;
+        let (packet, at) = queue.hear_until(radio, queue.sent.receive()).await;
         if let Some((sender, boot, air)) = queue.start.take() {
             radio.start(sender, boot, air);
             backoff.start(sender, boot, air);
@@ -86,16 +96,21 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
             if pause > Duration::MIN {
                 queue.hear_until(radio, Timer::after(pause)).await;
             }
+            // The rest of the time is short, and an executor would be late.
+            while Instant::now() < at {}
             if radio.try_send(&packet).await {
                 break;
             }
             // The packet is lost after the last attempt, as any other.
             attempt += 1;
+            busy += 1;
         }
         if unheard == SILENT_SENDS {
             warn!("nobody was heard while {} packets were sent: the radio is set up again", unheard);
             radio.restart().await;
+            restarts += 1;
         }
+        queue.radio_state.set(radio.radio_state().map(|state| RadioState { busy, restarts, ..state }));
     }
 }
 
@@ -119,10 +134,14 @@ impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> 
         self.queue.start.set(Some((sender, boot, air)));
     }
 
-    /// Returns at once: a slow radio takes seconds for what the board hands over.
     async fn send(&mut self, packet: &[u8]) {
+        self.send_at(packet, Instant::MIN).await;
+    }
+
+    /// Returns at once: a slow radio takes seconds for what the board hands over.
+    async fn send_at(&mut self, packet: &[u8], at: Instant) {
         let Ok(packet) = Vec::from_slice(packet) else { return };
-        if self.queue.sent.try_send(packet).is_err() {
+        if self.queue.sent.try_send((packet, at)).is_err() {
             warn!("the radio does not send as fast as it is told to: a packet is dropped");
         }
     }
@@ -137,6 +156,10 @@ impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> 
 
     fn arrived(&self) -> Option<Instant> {
         self.arrived
+    }
+
+    fn radio_state(&self) -> Option<RadioState> {
+        self.queue.radio_state.get()
     }
 }
 
@@ -282,6 +305,10 @@ mod tests {
             self.restarts.set(self.restarts.get() + 1);
             self.is_deaf = false;
         }
+
+        fn radio_state(&self) -> Option<RadioState> {
+            Some(RadioState::default())
+        }
     }
 
     #[test]
@@ -301,6 +328,7 @@ mod tests {
             }
         };
         block_on(select(keep_listening(&mut radio, &queue), sending));
+        assert_eq!(link.radio_state().map(|state| state.restarts), Some(1));
     }
 
     /// A channel that is busy for the first `busy` attempts.
@@ -329,6 +357,10 @@ mod tests {
             packet[0] = self.heard;
             1
         }
+
+        fn radio_state(&self) -> Option<RadioState> {
+            Some(RadioState { lqi: Some(7), ..RadioState::default() })
+        }
     }
 
     /// A busy channel is looked at again and again, and what makes it busy is heard meanwhile; in a slot there is one look.
@@ -356,6 +388,8 @@ mod tests {
             };
             block_on(select(keep_listening(&mut radio, &queue), over));
             assert_eq!(looks.get(), expected, "{air:?}, busy {busy} times");
+            let told = link.radio_state().unwrap();
+            assert_eq!((told.lqi, told.busy), (Some(7), busy.min(expected)), "{air:?}, busy {busy} times");
             // A packet in every pause, and one afterwards; in a slot only then.
             let pauses = if air == AirKind::Shared { expected } else { 1 };
             assert_eq!(u32::from(radio.heard), pauses + 1, "{air:?}, busy {busy} times");

@@ -4,16 +4,20 @@
 //! its packets and return to its incoming queue: no deadlock.
 
 use super::{Link, patience::Patience};
+use core::cell::Cell;
 use embassy_futures::select::{Either, select};
 use embassy_sync::{
     blocking_mutex::raw::NoopRawMutex,
     zerocopy_channel::{Channel, Receiver, Sender},
 };
 use embassy_time::{Duration, Instant, Timer};
+use fabswarm_shared::packet::RadioState;
 
 const WAITING: usize = 3;
 /// A packet that the link does not accept within this time is dropped, like one lost on the air. Nothing is received meanwhile.
 const SEND_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long before its time a packet is passed to the link: alarms and tasks may be late.
+const LEAD: Duration = Duration::from_micros(200);
 
 #[derive(Clone, Copy)]
 pub(crate) struct PacketBuffer<const PACKET: usize> {
@@ -50,21 +54,32 @@ impl<const PACKET: usize> PacketQueue<PACKET> {
 }
 
 /// The agent's end of the incoming queue.
-pub(crate) struct PacketReceiver<'a, const PACKET: usize>(Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>);
+pub(crate) struct PacketReceiver<'a, const PACKET: usize> {
+    queue: Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>,
+    radio: &'a Cell<Option<RadioState>>,
+}
 
 impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
-    pub(crate) fn new(receiver: Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>) -> Self {
-        Self(receiver)
+    pub(crate) fn new(
+        queue: Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>,
+        radio: &'a Cell<Option<RadioState>>,
+    ) -> Self {
+        Self { queue, radio }
+    }
+
+    /// What the link's radio told last.
+    pub(crate) fn radio_state(&self) -> Option<RadioState> {
+        self.radio.get()
     }
 
     /// Waits for a packet and returns it with the time of its arrival. It stays queued until [`PacketReceiver::done`].
     pub(crate) async fn packet(&mut self) -> (&[u8], Instant) {
-        let mail = self.0.receive().await;
+        let mail = self.queue.receive().await;
         (mail.bytes(), mail.at)
     }
 
     pub(crate) fn done(&mut self) {
-        self.0.receive_done();
+        self.queue.receive_done();
     }
 }
 
@@ -103,6 +118,7 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
     link: &mut L,
     mut incoming: Sender<'_, NoopRawMutex, PacketBuffer<PACKET>>,
     mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer<PACKET>>,
+    radio: &Cell<Option<RadioState>>,
 ) -> ! {
     let mut patience = Patience::new();
     loop {
@@ -113,21 +129,21 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
         };
         let due = async {
             let mail = outgoing.receive().await;
-            // Most packets are sent at once: the clock is read only for those that have a time.
-            if mail.at != Instant::MIN {
-                Timer::at(mail.at).await;
+            if let Some(at) = mail.at.checked_sub(LEAD) {
+                Timer::at(at).await;
             }
             mail
         };
         match select(due, receive).await {
             Either::First(mail) => {
-                if patience.send(link, mail.bytes(), SEND_TIMEOUT).await {
+                if patience.send(link, mail.bytes(), mail.at, SEND_TIMEOUT).await {
                     warn!("the link does not accept packets: they are dropped");
                 }
                 outgoing.receive_done();
             }
             Either::Second(()) => incoming.send_done(),
         }
+        radio.set(link.radio_state());
     }
 }
 
@@ -162,7 +178,8 @@ mod tests {
         let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
         let (to_agent, receiver) = incoming.split();
         let (sender, from_agent) = outgoing.split();
-        let (mut receiver, mut sender) = (PacketReceiver::new(receiver), PacketSender::new(sender));
+        let radio = Cell::new(None);
+        let (mut receiver, mut sender) = (PacketReceiver::new(receiver, &radio), PacketSender::new(sender));
         let mut link = Unread { received: 0 };
         let mut heard = Vec::new();
         let send = async {
@@ -177,7 +194,7 @@ mod tests {
             }
         };
         let begun = embassy_time::Instant::now();
-        block_on(select3(serve(&mut link, to_agent, from_agent), send, hear));
+        block_on(select3(serve(&mut link, to_agent, from_agent, &radio), send, hear));
         assert!(heard.iter().copied().eq(1..=100));
         // One timeout, not one per packet.
         assert!(begun.elapsed() < 20 * SEND_TIMEOUT);

@@ -3,7 +3,7 @@
 use super::{AirKind, Link, patience::Patience};
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant};
-use fabswarm_shared::packet::{FRAME_OFFSET, is_frame, write_frame_header};
+use fabswarm_shared::packet::{FRAME_OFFSET, RadioState, is_frame, write_frame_header};
 
 /// The radio hears nothing while the cable takes a packet: one that it does not take within this time is dropped.
 const CABLE_TIMEOUT: Duration = Duration::from_millis(20);
@@ -34,18 +34,26 @@ impl<R: Link, C: Link, const PACKET: usize> Link for SplitLink<R, C, PACKET> {
     }
 
     async fn send(&mut self, packet: &[u8]) {
+        self.send_at(packet, Instant::MIN).await;
+    }
+
+    async fn send_at(&mut self, packet: &[u8], at: Instant) {
         match packet.get(FRAME_OFFSET..) {
-            Some(frame) if self.is_by_radio && is_frame(packet) => self.radio.send(frame).await,
+            Some(frame) if self.is_by_radio && is_frame(packet) => self.radio.send_at(frame, at).await,
             _ if self.is_by_radio => {
-                self.patience.send(&mut self.cable, packet, CABLE_TIMEOUT).await;
+                self.patience.send(&mut self.cable, packet, at, CABLE_TIMEOUT).await;
             }
             // There is no radio to come back to.
-            _ => self.cable.send(packet).await,
+            _ => self.cable.send_at(packet, at).await,
         }
     }
 
     fn arrived(&self) -> Option<Instant> {
         if self.is_by_radio { self.radio.arrived() } else { None }
+    }
+
+    fn radio_state(&self) -> Option<RadioState> {
+        if self.is_by_radio { self.radio.radio_state() } else { None }
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {

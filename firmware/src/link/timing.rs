@@ -4,7 +4,7 @@ use embassy_time::{Duration, Instant};
 
 /// The time from the call that sends a packet to its first bit, measured on a board's own packets: boards of a kind take the same.
 ///
-/// It includes the time that a driver takes to report the end of a packet. A receiver takes as long, so both cancel out.
+/// Without a stamp by hardware it includes the time that a driver takes to report the end of a packet. A receiver takes as long, so both cancel out.
 #[derive(Clone, Copy, Debug)]
 pub struct SendDelay(Duration);
 

@@ -298,9 +298,8 @@ impl Swarm for SlotBoards {
                 board: Some(BoardView {
                     // A digest that differs ends the run.
                     digests: DigestCounts { checks: self.replay.checks_of(index), mismatches: 0 },
-                    stack_bytes: board.telemetry.and_then(|last| last.deepest_stack_bytes),
                     answer_ms: None,
-                    refused: board.telemetry.map(|last| last.refused),
+                    telemetry: board.telemetry,
                 }),
                 ..AgentView::default()
             });

@@ -6,6 +6,7 @@ pub mod training;
 pub use scene::scene;
 
 use crate::loss_window::LossWindow;
+use fabswarm_shared::packet::{RadioState, Telemetry};
 use fabswarm_shared::{BUILD_ID, wire};
 use fabswarm_sim::record::{Caption, RunSummary, metric_columns};
 use fabswarm_sim::scenario::{FaultsSection, Scenario, TopologyKind};
@@ -358,9 +359,17 @@ fn board_columns(json: &mut String, agents: &[AgentView]) {
     let boards: Vec<Option<BoardView>> = agents.iter().map(|agent| agent.board).collect();
     numbers(json, "checks", &boards, |board| Some(board?.digests.checks));
     numbers(json, "mismatches", &boards, |board| Some(board?.digests.mismatches));
-    numbers(json, "stack_bytes", &boards, |board| board?.stack_bytes);
     numbers(json, "answer_ms", &boards, |board| board?.answer_ms);
-    numbers(json, "refused", &boards, |board| board?.refused);
+    let told: Vec<Option<Telemetry>> = boards.iter().map(|board| (*board)?.telemetry).collect();
+    numbers(json, "stack_bytes", &told, |told| told?.deepest_stack_bytes);
+    numbers(json, "refused", &told, |told| Some(told?.refused));
+    numbers(json, "slot_error_us", &told, |told| told?.slot_error_us);
+    let radios: Vec<Option<RadioState>> = told.iter().map(|told| (*told)?.radio).collect();
+    numbers(json, "rssi_dbm", &radios, |radio| radio?.rssi_dbm);
+    numbers(json, "lqi", &radios, |radio| radio?.lqi);
+    numbers(json, "damaged", &radios, |radio| radio?.damaged);
+    numbers(json, "busy", &radios, |radio| Some(radio?.busy));
+    numbers(json, "radio_restarts", &radios, |radio| Some(radio?.restarts));
 }
 
 /// Adds a column of numbers, or `null` where the first agent has none.
@@ -413,7 +422,10 @@ mod tests {
             ..AgentView::default()
         };
         let digests = DigestCounts { checks: 8, mismatches: 0 };
-        let board = BoardView { digests, stack_bytes: Some(4096), ..BoardView::default() };
+        let radio = Some(RadioState { rssi_dbm: Some(-91), ..RadioState::default() });
+        let deepest_stack_bytes = Some(4096);
+        let told = Telemetry { deepest_stack_bytes, radio, slot_error_us: Some(-7), ..Telemetry::default() };
+        let board = BoardView { digests, telemetry: Some(told), ..BoardView::default() };
         let down = AgentView { condition: AgentCondition::Down, board: Some(board), ..agent };
         let link =
             LinkView { sender: 1, receiver: 0, is_up: true, copies: 4, lost: 1, collected_round: Some(7) };
@@ -432,6 +444,9 @@ mod tests {
         assert_eq!(value["agents"]["stack_bytes"], json!([null, 4096]));
         assert_eq!(value["agents"]["checks"], json!([null, 8]));
         assert_eq!(value["agents"]["answer_ms"], json!([null, null]));
+        assert_eq!(value["agents"]["slot_error_us"], json!([null, -7]));
+        assert_eq!(value["agents"]["rssi_dbm"], json!([null, -91]));
+        assert_eq!(value["agents"]["lqi"], json!([null, null]));
         assert_eq!(value["links"], json!([1, 0, 1, 25, 2, 1, 0, 0, -1, -1]));
         assert_eq!(value["seconds"], 1.5);
     }

@@ -88,6 +88,8 @@ pub struct SlotSchedule {
     claim: TimeClaim,
     /// Superframes for which it follows whomever it hears, since it does not trust its own time.
     doubt: u32,
+    /// By how much the last frame in its slot was late.
+    error_us: i32,
 }
 
 impl SlotSchedule {
@@ -108,6 +110,7 @@ impl SlotSchedule {
             hold: 0,
             claim: TimeClaim::default(),
             doubt: 0,
+            error_us: 0,
         }
     }
 
@@ -166,6 +169,9 @@ impl SlotSchedule {
         let is_aligned = stamp.is_timed
             && self.is_synchronised()
             && sample.error_us() <= u64::from(self.superframe.guard_us);
+        if is_aligned {
+            self.error_us = sample.late_us() as i32;
+        }
 
         // Counted in this agent's superframe: at a border the sender may be in the one before or behind.
         let behind = if is_aligned { sample.superframes } else { 0 };
@@ -246,6 +252,11 @@ impl SlotSchedule {
     /// Whether it keeps a time at all, rather than listen for one.
     pub const fn is_synchronised(&self) -> bool {
         !matches!(self.position, Position::Listening { .. })
+    }
+
+    /// By how much the last frame that was heard in its slot came later than expected.
+    pub const fn error_us(&self) -> i32 {
+        self.error_us
     }
 
     /// How fast its clock runs against the root's, in parts per billion, as far as it knows.

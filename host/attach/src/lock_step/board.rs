@@ -288,9 +288,8 @@ impl LockStepBoard {
     pub(crate) fn view(&self) -> BoardView {
         BoardView {
             digests: self.digests,
-            stack_bytes: self.deepest_stack_bytes(),
             answer_ms: self.round_time.map(|time| 1e3 * time.as_secs_f32()),
-            refused: self.telemetry.map(|last| last.refused),
+            telemetry: self.telemetry,
         }
     }
 

@@ -48,6 +48,8 @@ export class AgentPanel {
       ["stack", own("stack_bytes") ? `${own("stack_bytes").toLocaleString("en")} bytes` : null],
       ["answers", typeof own("answer_ms") === "number" ? `within ${short(own("answer_ms"))} ms` : null],
       ["refused", own("refused") ? `${own("refused").toLocaleString("en")} frames` : null],
+      ["slot error", typeof own("slot_error_us") === "number" ? `${own("slot_error_us").toLocaleString("en")} µs` : null],
+      ["radio", this.radioText(own)],
       ["digest", digest === undefined || digest === null ? null : digest.toString(16).padStart(8, "0")],
     ]);
     links.sort((a, b) => (a.receiver === this.agent ? 0 : 1) - (b.receiver === this.agent ? 0 : 1) || a.sender - b.sender || a.receiver - b.receiver);
@@ -71,6 +73,19 @@ export class AgentPanel {
     const [checks, mismatches] = [own("checks"), own("mismatches")];
     if (checks === undefined || checks === null) return null;
     return mismatches ? `${mismatches.toLocaleString("en")} of ${checks.toLocaleString("en")} digests differ` : `all ${checks.toLocaleString("en")} digests equal`;
+  }
+
+  // What its radio tells, where it has one.
+  radioText(own) {
+    if (typeof own("busy") !== "number") return null;
+    const parts = [
+      [own("rssi_dbm"), "dBm"],
+      [own("lqi"), "of 255"],
+      [own("damaged"), "damaged"],
+      [own("busy"), "times busy"],
+      [own("radio_restarts"), "restarts"],
+    ];
+    return parts.filter(([value]) => typeof value === "number").map((part) => part.join(" ")).join(", ");
   }
 
   setFacts(facts) {

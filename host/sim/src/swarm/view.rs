@@ -3,6 +3,7 @@
 use super::DigestCounts;
 use super::links::{LinkBlock, LinkTable};
 use crate::air::Air;
+use fabswarm_shared::packet::Telemetry;
 use fabswarm_shared::scalar::Scalar;
 use std::ops::Range;
 
@@ -75,12 +76,10 @@ pub struct AgentView {
 pub struct BoardView {
     /// How often it was compared with its shadow.
     pub digests: DigestCounts,
-    /// The most stack it has used, where it measures that.
-    pub stack_bytes: Option<u32>,
     /// Milliseconds that its last round took it, its cable included.
     pub answer_ms: Option<f32>,
-    /// Frames it has refused since its start.
-    pub refused: Option<u32>,
+    /// Its last report.
+    pub telemetry: Option<Telemetry>,
 }
 
 /// A directed link.
