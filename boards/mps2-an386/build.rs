@@ -1,12 +1,9 @@
 //! Passes the memory budgets to the linker, and compiles C kernels for the instruction count.
 
-#[path = "../memory.rs"]
-mod memory;
-
 use std::{env, error::Error, fs, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let out = memory::write("")?;
+    let out = fabswarm_board_file::build_script::write("")?;
     // cortex-m-rt's `device` feature asks for the names of the interrupt handlers; ours are in `interrupts.rs`.
     fs::write(out.join("device.x"), "")?;
     if env::var_os("CARGO_FEATURE_INSTRUCTIONS").is_some() {

@@ -1,8 +1,5 @@
 //! Passes the memory budgets to the linker.
 
-#[path = "../memory.rs"]
-mod memory;
-
 /// The boot ROM looks for the block that says what the image is in its first 4 KiB.
 const IMAGE_BLOCK: &str = "
 SECTIONS {
@@ -14,5 +11,5 @@ _stext = ADDR(.start_block) + SIZEOF(.start_block);
 ";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    memory::write(IMAGE_BLOCK).map(drop)
+    fabswarm_board_file::build_script::write(IMAGE_BLOCK).map(drop)
 }

@@ -35,6 +35,7 @@ pub(crate) fn check() -> Result<()> {
     if let Some(size) = sizes.iter().find(|size| size.name == TEMPLATE) {
         check_stack(size)?;
     }
+    check_copy()?;
     check_faults()?;
     println!("\n{:<24} {:>8} {:>8} {:>10} {:>8}", "image", "flash", "budget", "RAM", "budget");
     for ImageSize { name, flash, flash_budget, ram, ram_budget } in &sizes {
@@ -72,6 +73,37 @@ fn check_stack(size: &ImageSize) -> Result<()> {
     Ok(())
 }
 
+/// Builds a copy of the board to copy in a folder of its own outside of the source tree, as docs/boards.md describes.
+fn check_copy() -> Result<()> {
+    const NAME: &str = "own-board";
+    let boards = step::root().join("boards");
+    let own = std::env::temp_dir().join(format!("fabswarm-own-boards-{}", std::process::id()));
+    let copy = |from: PathBuf, to: PathBuf, edit: &dyn Fn(String) -> String| {
+        let text = fs::read_to_string(&from).with_context(|| format!("cannot read {}", from.display()))?;
+        fs::create_dir_all(to.parent().unwrap_or(&own))?;
+        fs::write(&to, edit(text)).with_context(|| format!("cannot write {}", to.display()))
+    };
+    let absolute = |text: String| {
+        let [tree, inner] = ["../", "parts"].map(|path| format!("path = \"{path}"));
+        let [outer, parts] = [step::root(), &boards].map(|path| format!("path = \"{}/", path.display()));
+        text.replace(&inner, &format!("{parts}parts")).replace(&tree, &outer)
+    };
+    copy(boards.join("Cargo.toml"), own.join("Cargo.toml"), &absolute)?;
+    copy(boards.join("Cargo.lock"), own.join("Cargo.lock"), &|text| text)?;
+    for file in step::output_of("git", &["ls-files", "boards/template"])?.lines() {
+        let to = own.join(file.replace("boards/template", NAME));
+        copy(step::root().join(file), to, &|text| text.replace("\"template\"", &format!("\"{NAME}\"")))?;
+    }
+    // Cargo takes what it lacks from the lock file, and leaves the other boards out of it.
+    let folder = boards.join("target");
+    let build_folder = format!("build.build-dir={:?}", folder.to_string_lossy());
+    let images = folder.join("images");
+    let target = ["--target-dir", &images.to_string_lossy()];
+    let build = [&["build", "--release", "--offline", "--config", &build_folder][..], &target].concat();
+    step::run_in(&own.join(NAME).to_string_lossy(), "cargo", &build)?;
+    fs::remove_dir_all(&own).with_context(|| format!("cannot remove {}", own.display()))
+}
+
 /// Fails unless the handler of hard faults finds the place of a bad instruction, and survives an overflowing stack: in QEMU.
 fn check_faults() -> Result<()> {
     const FOLDER: &str = "boards/mps2-an386";
@@ -94,8 +126,8 @@ fn check_faults() -> Result<()> {
         .filter_map(|word| u32::from_str_radix(word.strip_prefix("0x")?, 16).ok())
         .collect();
     match places[..] {
-        [function, fault] if said.contains("hard fault at") && (function..function + 16).contains(&fault) => {
-        }
+        [function, fault, ..]
+            if said.contains("hard fault at") && (function..function + 16).contains(&fault) => {}
         _ => bail!("a bad instruction must be reported with its place, and not as\n{said}"),
     }
     let said = run("overflow")?;
@@ -118,14 +150,15 @@ fn check_table() -> Result<()> {
     Ok(())
 }
 
-/// The folders under `boards/` that are crates, sorted.
+/// The folders under `boards/` that are boards, sorted.
 pub(crate) fn names() -> Result<Vec<String>> {
     let folder = step::root().join("boards");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut names = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        if path.join("Cargo.toml").is_file() {
+        // A board has its `board.toml`, or is a program of the host.
+        if path.join("board.toml").is_file() || path.join("src/main.rs").is_file() {
             names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
     }

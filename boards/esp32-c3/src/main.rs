@@ -6,8 +6,6 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
-#[path = "../../flash.rs"]
-mod flash;
 mod health;
 mod page;
 mod panic;
@@ -19,6 +17,7 @@ use esp_hal::{
 };
 use esp_radio::wifi::WifiController;
 use esp_storage::FlashStorage;
+use fabswarm_board_parts::flash::BoardFlash;
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
     link::{FragmentedLink, SerialLink, SplitLink},
@@ -59,7 +58,7 @@ async fn main(_spawner: Spawner) {
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(flash)),
+        storage: BoardStorage::new(BoardFlash::new(flash, 0, board::PAGE, board::STORAGE)),
         health: health::ChipHealth::start(Rtc::new(chip.RTC_TIMER).rwdt),
     })
     .await

@@ -12,20 +12,12 @@ mod board {
 mod chip;
 #[path = "../../nucleo-wl55/src/ecc_flash.rs"]
 mod ecc_flash;
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
 #[path = "../../nucleo-wl55/src/health.rs"]
 mod health;
 #[path = "../../lora.rs"]
 mod lora;
-#[path = "../../panic.rs"]
-mod panic;
 #[path = "../../nucleo-wl55/src/radio.rs"]
 mod radio;
-#[path = "../../stack.rs"]
-mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
@@ -42,6 +34,8 @@ bind_interrupts!(struct Interrupts {
     SUBGHZ_RADIO => radio::InterruptHandler;
     USART1 => usart::BufferedInterruptHandler<peripherals::USART1>;
 });
+
+fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {

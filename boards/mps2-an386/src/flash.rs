@@ -1,15 +1,9 @@
 //! The board's flash: PSRAM that the emulator backs with a file, so that it outlives the process.
 
-use crate::board::{PAGE_ADDRESS, PAGE_BYTES, STORAGE_ADDRESS, STORAGE_BYTES};
-use core::{convert::Infallible, ptr, slice};
+use crate::board::STORAGE;
+use core::{convert::Infallible, ptr};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::storage::PageFlash;
-
-/// Where the host has put the provisioning page.
-pub fn page() -> &'static [u8] {
-    // SAFETY: PSRAM is there from reset on, larger than this, and nothing of this firmware writes to this part of it.
-    unsafe { slice::from_raw_parts(PAGE_ADDRESS as *const u8, PAGE_BYTES) }
-}
 
 /// The part of the flash that the firmware writes to, with the habits of NOR flash.
 pub struct PsramFlash(());
@@ -23,8 +17,8 @@ impl PsramFlash {
     /// The address of `length` bytes at `offset`.
     fn place(offset: u32, length: usize) -> *mut u8 {
         let end = offset as usize + length;
-        assert!(end <= STORAGE_BYTES, "an access behind the storage");
-        (STORAGE_ADDRESS + offset as usize) as *mut u8
+        assert!(end <= STORAGE.len(), "an access behind the storage");
+        (STORAGE.start + offset as usize) as *mut u8
     }
 }
 
@@ -40,13 +34,13 @@ impl ReadNorFlash for PsramFlash {
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Infallible> {
         let place = Self::place(offset, bytes.len());
-        // SAFETY: `place` checked the bounds; nobody else refers to this memory.
+        // SAFETY: PSRAM is there from reset on; `place` checked the bounds; nobody else refers to this memory.
         unsafe { ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
 
     fn capacity(&self) -> usize {
-        STORAGE_BYTES
+        STORAGE.len()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The CMSDK watchdog, and how deep the stack has been.
 
-use crate::{registers::Registers, stack};
+use crate::registers::Registers;
+use fabswarm_board_parts::stack;
 use fabswarm_firmware::health;
 
 // SAFETY: address of application note AN386.

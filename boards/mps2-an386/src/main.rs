@@ -10,16 +10,12 @@ mod clock;
 #[cfg(not(feature = "uart"))]
 mod ethernet;
 mod executor;
-#[path = "../../fault.rs"]
-mod fault;
 mod flash;
 mod health;
 mod interrupts;
 mod log;
 mod panic;
 mod registers;
-#[path = "../../stack.rs"]
-mod stack;
 #[cfg(feature = "uart")]
 mod uart;
 
@@ -40,7 +36,7 @@ async fn main(_spawner: Spawner) {
         window: ethernet::WINDOW,
         #[cfg(feature = "uart")]
         window: uart::WINDOW,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         #[cfg(not(feature = "uart"))]
         link: ethernet::Ethernet::start(),

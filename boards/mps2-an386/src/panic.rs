@@ -2,6 +2,7 @@
 
 use core::panic::PanicInfo;
 use cortex_m_semihosting::debug;
+use fabswarm_board_parts::fault::HardFault;
 
 unsafe extern "C" {
     static _stack_start: u32;
@@ -39,15 +40,20 @@ fn defmt_panic() -> ! {
     stop()
 }
 
-/// A fault at `pc` in a function that returns to `lr`.
-pub fn hard_fault(pc: u32, lr: u32, cfsr: u32) -> ! {
-    defmt::error!("hard fault at {=u32:#010x}, called from {=u32:#010x}, CFSR={=u32:#x}", pc, lr, cfsr);
-    stop()
-}
+fabswarm_board_parts::report_hard_faults!(report);
 
-/// The stack has outgrown its memory, so that nothing tells where.
-pub fn stack_overflow(cfsr: u32) -> ! {
-    defmt::error!("stack overflow, CFSR={=u32:#x}", cfsr);
+fn report(fault: HardFault) -> ! {
+    match fault {
+        HardFault::At { pc, lr, cfsr } => {
+            defmt::error!(
+                "hard fault at {=u32:#010x}, called from {=u32:#010x}, CFSR={=u32:#x}",
+                pc,
+                lr,
+                cfsr
+            );
+        }
+        HardFault::StackOverflow { cfsr } => defmt::error!("stack overflow, CFSR={=u32:#x}", cfsr),
+    }
     stop()
 }
 

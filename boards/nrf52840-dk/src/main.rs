@@ -6,17 +6,11 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
+#[path = "../../template/src/chip.rs"]
 mod chip;
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
+#[path = "../../template/src/health.rs"]
 mod health;
-#[path = "../../panic.rs"]
-mod panic;
 mod radio;
-#[path = "../../stack.rs"]
-mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
@@ -29,6 +23,7 @@ use embassy_nrf::{
     radio::{self as nrf_radio, ieee802154::Radio},
     uarte::{self, Baudrate},
 };
+use fabswarm_board_parts::flash::BoardFlash;
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
     link::{FragmentedLink, RadioQueue, SerialLink, SplitLink, keep_listening},
@@ -52,6 +47,8 @@ bind_interrupts!(struct Interrupts {
     RADIO => nrf_radio::InterruptHandler<peripherals::RADIO>;
     UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
 });
+
+fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
@@ -79,7 +76,7 @@ async fn main(_spawner: Spawner) {
         board: board::NAME,
         chip: Some(chip::id()),
         window: WINDOW as u16,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::<_, _, PACKET>::new(
             FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::BoardEnd::new(
@@ -87,7 +84,7 @@ async fn main(_spawner: Spawner) {
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(Nvmc::new(chip.NVMC))),
+        storage: BoardStorage::new(BoardFlash::new(Nvmc::new(chip.NVMC), 0, board::PAGE, board::STORAGE)),
         health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
     });
     join(keep_listening(&mut radio, &radio_queue), agent).await.1

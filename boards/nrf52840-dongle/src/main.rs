@@ -7,22 +7,12 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
-#[path = "../../cdc_port.rs"]
-mod cdc_port;
-#[path = "../../nrf52840-dk/src/chip.rs"]
+#[path = "../../template/src/chip.rs"]
 mod chip;
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
-#[path = "../../nrf52840-dk/src/health.rs"]
+#[path = "../../template/src/health.rs"]
 mod health;
-#[path = "../../panic.rs"]
-mod panic;
 #[path = "../../nrf52840-dk/src/radio.rs"]
 mod radio;
-#[path = "../../stack.rs"]
-mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
@@ -34,6 +24,7 @@ use embassy_nrf::{
     radio::{self as nrf_radio, ieee802154::Radio},
     usb::{self, vbus_detect::HardwareVbusDetect},
 };
+use fabswarm_board_parts::{cdc_port, flash::BoardFlash};
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
     link::{FragmentedLink, RadioQueue, SerialLink, SplitLink, keep_listening},
@@ -50,6 +41,8 @@ bind_interrupts!(struct Interrupts {
     CLOCK_POWER => usb::vbus_detect::InterruptHandler;
 });
 
+fabswarm_board_parts::keep_faults!(health::restart);
+
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let chip = chip::start();
@@ -63,7 +56,7 @@ async fn main(_spawner: Spawner) {
         board: board::NAME,
         chip: id,
         window: cdc_port::WINDOW,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::<_, _, PACKET>::new(
             FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::BoardEnd::new(
@@ -71,7 +64,7 @@ async fn main(_spawner: Spawner) {
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(Nvmc::new(chip.NVMC))),
+        storage: BoardStorage::new(BoardFlash::new(Nvmc::new(chip.NVMC), 0, board::PAGE, board::STORAGE)),
         health: health::ChipHealth::start(chip.WDT, chip.P0_06.into()),
     });
     join3(device, keep_listening(&mut radio, &radio_queue), agent).await.2

@@ -1,6 +1,6 @@
 //! An agent on boards with an STM32WL: frames by its radio, everything else by a UART.
 
-use crate::{board, chip, ecc_flash::EccFlash, flash, health::ChipHealth, lora};
+use crate::{board, chip, ecc_flash::EccFlash, health::ChipHealth, lora};
 use embassy_futures::join::join;
 use embassy_stm32::{
     Peri,
@@ -8,6 +8,7 @@ use embassy_stm32::{
     peripherals,
     usart::{self, BufferedUart},
 };
+use fabswarm_board_parts::flash::BoardFlash;
 use fabswarm_firmware::{
     Buffers, LINE, PACKET, Parts,
     link::{FragmentedLink, RadioQueue, SerialLink, SplitLink, keep_listening},
@@ -43,7 +44,7 @@ pub async fn run(
         board: board::NAME,
         chip: Some(chip::id()),
         window: WINDOW as u16,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::<_, _, PACKET>::new(
             FragmentedLink::<_, { lora::MTU }, PACKET, { lora::SLOTS }>::new(lora::BoardEnd::new(
@@ -51,7 +52,12 @@ pub async fn run(
             )),
             SerialLink::<_, LINE>::new(port),
         ),
-        storage: BoardStorage::new(flash::BoardFlash::<_, FLASH_BASE>(EccFlash(Flash::new_blocking(flash)))),
+        storage: BoardStorage::new(BoardFlash::new(
+            EccFlash(Flash::new_blocking(flash)),
+            FLASH_BASE,
+            board::PAGE,
+            board::STORAGE,
+        )),
         health,
     });
     join(keep_listening(&mut radio, &radio_queue), agent).await.1

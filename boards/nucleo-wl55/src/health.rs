@@ -1,12 +1,12 @@
 //! The chip's watchdog, why the chip started, a light on the board, and how deep the stack has been.
 
-use crate::{panic, stack};
 use embassy_stm32::{
     Peri,
     gpio::{AnyPin, Level, Output, Speed},
     pac, peripherals,
     wdg::IndependentWatchdog,
 };
+use fabswarm_board_parts::{panic, stack};
 use fabswarm_firmware::{health, packet::ResetCause};
 
 const PERIOD_US: u32 = 8_000_000;

@@ -9,18 +9,10 @@ mod board {
 }
 mod chip;
 mod ecc_flash;
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
 mod health;
 #[path = "../../lora.rs"]
 mod lora;
-#[path = "../../panic.rs"]
-mod panic;
 mod radio;
-#[path = "../../stack.rs"]
-mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
@@ -37,6 +29,8 @@ bind_interrupts!(struct Interrupts {
     SUBGHZ_RADIO => radio::InterruptHandler;
     USART2 => usart::BufferedInterruptHandler<peripherals::USART2>;
 });
+
+fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {

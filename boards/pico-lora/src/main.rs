@@ -6,25 +6,15 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
-#[path = "../../cdc_port.rs"]
-mod cdc_port;
 #[path = "../../pico/src/chip.rs"]
 mod chip;
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
 #[path = "../../pico/src/health.rs"]
 mod health;
 #[path = "../../lora.rs"]
 mod lora;
-#[path = "../../panic.rs"]
-mod panic;
 #[path = "../../pico/src/qspi.rs"]
 mod qspi;
 mod radio;
-#[path = "../../stack.rs"]
-mod stack;
 #[path = "../../pico/src/usb.rs"]
 mod usb;
 
@@ -42,6 +32,8 @@ use static_cell::ConstStaticCell;
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
+
+fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
@@ -70,7 +62,7 @@ async fn main(_spawner: Spawner) {
         board: board::NAME,
         chip,
         window: usb::WINDOW,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::<_, _, PACKET>::new(
             FragmentedLink::<_, { lora::MTU }, PACKET, { lora::SLOTS }>::new(lora::BoardEnd::new(

@@ -1,6 +1,5 @@
 //! The chip's watchdog, why the chip started, the light on the board, and how deep the stack has been.
 
-use crate::{panic, stack};
 use embassy_rp::{
     Peri,
     gpio::{Level, Output},
@@ -8,6 +7,7 @@ use embassy_rp::{
     watchdog::{ResetReason, Watchdog},
 };
 use embassy_time::Duration;
+use fabswarm_board_parts::{panic, stack};
 use fabswarm_firmware::{health, packet::ResetCause};
 
 /// The longest that the RP2040's watchdog can wait is 8.3 s.

@@ -6,20 +6,9 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
-#[cfg(feature = "usb")]
-#[path = "../../cdc_port.rs"]
-mod cdc_port;
 mod chip;
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
 mod health;
-#[path = "../../panic.rs"]
-mod panic;
 mod qspi;
-#[path = "../../stack.rs"]
-mod stack;
 #[cfg(not(feature = "usb"))]
 mod uart;
 #[cfg(feature = "usb")]
@@ -33,6 +22,8 @@ use static_cell::ConstStaticCell;
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
+
+fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
@@ -50,7 +41,7 @@ async fn main(_spawner: Spawner) {
         window: uart::WINDOW,
         #[cfg(feature = "usb")]
         window: usb::WINDOW,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         link: SerialLink::<_, LINE>::new(port),
         storage: BoardStorage::new(flash),

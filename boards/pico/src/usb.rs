@@ -1,9 +1,10 @@
 //! The USB port as the board's serial port.
 
-pub use crate::cdc_port::WINDOW;
+pub use fabswarm_board_parts::cdc_port::WINDOW;
 
-use crate::{board::NAME, cdc_port};
+use crate::board::NAME;
 use embassy_rp::{Peri, bind_interrupts, peripherals::USB, usb};
+use fabswarm_board_parts::cdc_port;
 
 bind_interrupts!(struct Interrupts {
     USBCTRL_IRQ => usb::InterruptHandler<USB>;

@@ -6,20 +6,10 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
-#[path = "../../cdc_port.rs"]
-mod cdc_port;
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
 #[path = "../../pico/src/health.rs"]
 mod health;
-#[path = "../../panic.rs"]
-mod panic;
 #[path = "../../pico/src/qspi.rs"]
 mod qspi;
-#[path = "../../stack.rs"]
-mod stack;
 #[path = "../../pico/src/usb.rs"]
 mod usb;
 
@@ -34,6 +24,8 @@ static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
 
+fabswarm_board_parts::keep_faults!(health::restart);
+
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
@@ -44,7 +36,7 @@ async fn main(_spawner: Spawner) {
         board: board::NAME,
         chip,
         window: usb::WINDOW,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         link: SerialLink::<_, LINE>::new(port),
         storage: BoardStorage::new(qspi::flash(pico.FLASH)),

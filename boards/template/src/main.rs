@@ -7,19 +7,9 @@
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
-#[path = "../../fault.rs"]
-mod fault;
-#[path = "../../flash.rs"]
-mod flash;
 // 1. The chip: clocks and its number; watchdog, cause of the reset and light.
-#[path = "../../nrf52840-dk/src/chip.rs"]
 mod chip;
-#[path = "../../nrf52840-dk/src/health.rs"]
 mod health;
-#[path = "../../panic.rs"]
-mod panic;
-#[path = "../../stack.rs"]
-mod stack;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
@@ -29,6 +19,7 @@ use embassy_nrf::{
     nvmc::Nvmc,
     peripherals,
 };
+use fabswarm_board_parts::flash::BoardFlash;
 use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
 use static_cell::ConstStaticCell;
 
@@ -40,6 +31,8 @@ static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 bind_interrupts!(struct Interrupts {
     UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
 });
+
+fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
@@ -63,11 +56,11 @@ async fn main(_spawner: Spawner) {
         board: board::NAME,
         chip: Some(chip::id()),
         window: WINDOW as u16,
-        page: flash::page(),
+        page: board::page(),
         buffers: BUFFERS.take(),
         link: SerialLink::<_, LINE>::new(port),
         // 4. The driver of the flash, and the address that it counts from.
-        storage: BoardStorage::new(flash::BoardFlash::<_, 0>(Nvmc::new(chip.NVMC))),
+        storage: BoardStorage::new(BoardFlash::new(Nvmc::new(chip.NVMC), 0, board::PAGE, board::STORAGE)),
         // 5. The pin of a light that shows which board it is.
         health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
     })

@@ -1,5 +1,7 @@
 //! `board.toml`: what a board is, and where its memory is. `docs/boards.md` says what each key means.
 
+pub mod build_script;
+
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -3,13 +3,10 @@
 #![no_std]
 #![no_main]
 
-#[path = "../../../../fault.rs"]
-mod fault;
-mod panic;
-
-use core::hint::black_box;
+use core::{fmt::Display, hint::black_box, panic::PanicInfo};
 use cortex_m_rt::entry;
-use cortex_m_semihosting::{hprintln, syscall1};
+use cortex_m_semihosting::{debug, hprintln, syscall1};
+use fabswarm_board_parts::fault::HardFault;
 
 unsafe extern "C" {
     fn DefaultHandler();
@@ -46,4 +43,23 @@ fn bad_instruction() {
 fn overflow(depth: u32) -> u32 {
     let room = black_box([depth; 64]);
     if room[0] > 0 { overflow(depth + 1) + room[1] } else { 0 }
+}
+
+fabswarm_board_parts::report_hard_faults!(report);
+
+fn report(fault: HardFault) -> ! {
+    end(fault)
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo) -> ! {
+    end(info)
+}
+
+/// Prints what a board would keep over its reset, and ends the emulator.
+fn end(text: impl Display) -> ! {
+    hprintln!("{}", text);
+    loop {
+        debug::exit(debug::EXIT_SUCCESS);
+    }
 }

@@ -1,4 +1,4 @@
-//! A USB port as a board's serial port (CDC-ACM). Part of boards with one.
+//! A USB port as a board's serial port (CDC-ACM).
 
 use core::fmt::Write as _;
 use embassy_usb::{

@@ -1,12 +1,12 @@
 //! The chip's watchdog, why the chip started, a light on the board, and how deep the stack has been.
 
-use crate::{panic, stack};
 use embassy_nrf::{
     Peri,
     gpio::{AnyPin, Level, Output, OutputDrive},
     pac, peripherals,
     wdt::{Config, HaltConfig, Watchdog, WatchdogHandle},
 };
+use fabswarm_board_parts::{panic, stack};
 use fabswarm_firmware::{health, packet::ResetCause};
 
 const TICKS_PER_SECOND: u32 = 32_768;

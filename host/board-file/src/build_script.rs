@@ -1,7 +1,7 @@
 //! Generates what a board's firmware takes from its `board.toml`: `memory.x` with the budgets, so that an image over budget
-//! does not link, and `board.rs` with the board's constants. Part of the build scripts of boards.
+//! does not link, and `board.rs` with the board's constants. For the build scripts of boards.
 
-use fabswarm_board_file::{BoardFile, LoraChannel, Memory, Radio, RadioChannel};
+use super::{BoardFile, LoraChannel, Memory, Radio, RadioChannel};
 use std::{env, error::Error, fs, path::Path, path::PathBuf};
 
 /// Set where the firmware is built for a problem or swarm of another size than usual: then the image may take all memory of the
@@ -9,7 +9,9 @@ use std::{env, error::Error, fs, path::Path, path::PathBuf};
 const SIZES: [&str; 2] = ["FABSWARM_WORDS", "FABSWARM_MEMBERS"];
 
 /// Writes both files and returns the folder they are in. `sections` is what the chip's linker script needs besides the memory.
-#[allow(dead_code, reason = "a HAL may bring its own linker script")]
+///
+/// # Errors
+/// What is wrong with `board.toml` or `.cargo/config.toml`, or a file that cannot be written.
 pub fn write(sections: &str) -> Result<PathBuf, Box<dyn Error>> {
     let (board, out) = write_board()?;
     // Memory that the linker script of the HAL asks for by name.
@@ -34,7 +36,9 @@ pub fn write(sections: &str) -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// Writes `board.rs` alone, for chips whose HAL brings the linker script: the test command checks their budgets.
-#[allow(dead_code, reason = "most boards write both")]
+///
+/// # Errors
+/// As [`write()`].
 pub fn write_constants() -> Result<PathBuf, Box<dyn Error>> {
     write_board().map(|(_, out)| out)
 }
@@ -43,7 +47,6 @@ pub fn write_constants() -> Result<PathBuf, Box<dyn Error>> {
 fn write_board() -> Result<(BoardFile, PathBuf), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=board.toml");
     println!("cargo:rerun-if-changed=.cargo/config.toml");
-    println!("cargo:rerun-if-changed=../memory.rs");
     SIZES.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     let board = BoardFile::read(Path::new("board.toml"))
         .map_err(|reason| format!("board.toml: {reason}\nhelp: docs/boards.md says what each key means"))?;
@@ -71,17 +74,25 @@ fn check_cargo(board: &BoardFile) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// How a processor that sees its flash reads the page.
+const PAGE_READER: &str = "\
+/// Where the flasher has put the provisioning page.
+#[allow(dead_code, reason = \"not every processor sees its flash\")]
+pub fn page() -> &'static [u8] {
+    // SAFETY: flash is always readable, and this part is written only in service, when nothing reads it any more.
+    unsafe { core::slice::from_raw_parts(PAGE.start as *const u8, PAGE.end - PAGE.start) }
+}
+";
+
 /// The board's constants, as Rust.
 fn constants(board: &BoardFile) -> String {
     let BoardFile { name, page, storage, serial, radio, .. } = board;
     let mut constants = format!("pub const NAME: &str = {name:?};\n");
     for (name, region) in [("PAGE", page), ("STORAGE", storage)] {
-        constants += &format!(
-            "pub const {name}_ADDRESS: usize = {:#x};\npub const {name}_BYTES: usize = {:#x};\n",
-            region.origin,
-            region.bytes()
-        );
+        let (from, to) = (region.origin, region.end());
+        constants += &format!("pub const {name}: core::ops::Range<usize> = {from:#x}..{to:#x};\n");
     }
+    constants += PAGE_READER;
     // The baud rate is of no use to an image that has no UART.
     if let Some(baud) = serial.baud.filter(|_| !has_feature("usb")) {
         constants += &format!("pub const BAUD: u32 = {baud};\n");
@@ -105,7 +116,6 @@ fn constants(board: &BoardFile) -> String {
     constants
 }
 
-#[allow(dead_code, reason = "a HAL may bring its own linker script")]
 fn region(board: &BoardFile, memory: &Memory, skipped: u64) -> String {
     let bytes = if SIZES.iter().any(|size| env::var_os(size).is_some()) {
         1024 * memory.chip_kib

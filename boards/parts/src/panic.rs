@@ -1,9 +1,7 @@
-//! What a panic said, or where a fault was, kept in RAM over the reset that follows it. Part of boards with a Cortex-M whose RAM outlives a
-//! reset, which `health::restart` makes.
+//! What a panic said, or where a fault was, kept in RAM over the reset that follows it. For boards with a Cortex-M whose RAM outlives a reset.
 
 use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
-use core::panic::PanicInfo;
 use core::ptr::addr_of_mut;
 use fabswarm_firmware::health::PANIC_BYTES;
 
@@ -23,7 +21,7 @@ static mut PANIC_MESSAGE: MaybeUninit<PanicMessage> = MaybeUninit::uninit();
 /// The message's place.
 ///
 /// # Safety
-/// Only the panic handler, which never returns, and [`take`], once at the start, may call it: there is one reference at a time.
+/// Only [`keep`], after which nothing reads the message, and [`take`], once at the start, may call it: there is one reference at a time.
 unsafe fn place() -> &'static mut PanicMessage {
     // SAFETY: any bits are a valid message; its fields are checked before they are used.
     unsafe { (*addr_of_mut!(PANIC_MESSAGE)).assume_init_mut() }
@@ -39,23 +37,8 @@ pub fn take() -> Option<&'static str> {
     Some(core::str::from_utf8(bytes).unwrap_or("its message is damaged"))
 }
 
-#[panic_handler]
-fn panic(info: &PanicInfo) -> ! {
-    restart_with(format_args!("{info}"))
-}
-
-/// A fault at `pc` in a function that returns to `lr`.
-pub fn hard_fault(pc: u32, lr: u32, cfsr: u32) -> ! {
-    restart_with(format_args!("hard fault at {pc:#010x}, called from {lr:#010x}, CFSR={cfsr:#x}"))
-}
-
-/// The stack has outgrown its memory, so that nothing tells where.
-pub fn stack_overflow(cfsr: u32) -> ! {
-    restart_with(format_args!("stack overflow, CFSR={cfsr:#x}"))
-}
-
-/// Keeps the message and restarts the chip.
-fn restart_with(text: fmt::Arguments) -> ! {
+/// Keeps a message and restarts the chip.
+pub fn keep(text: fmt::Arguments, restart: fn() -> !) -> ! {
     cortex_m::interrupt::disable();
     // SAFETY: interrupts are off and nothing returns from here.
     let message = unsafe { place() };
@@ -63,13 +46,29 @@ fn restart_with(text: fmt::Arguments) -> ! {
     // What does not fit is cut off.
     let _ = message.write_fmt(text);
     message.magic = MAGIC;
-    crate::health::restart()
+    restart()
 }
 
-/// An interrupt that nobody asked for: -14 is the non-maskable one.
-#[cortex_m_rt::exception]
-unsafe fn DefaultHandler(number: i16) -> ! {
-    restart_with(format_args!("interrupt {number} has no handler"))
+/// Makes the handlers of panics, hard faults and interrupts that nobody asked for (-14 is the non-maskable one). They keep what there is to tell and call
+/// `$restart`, a `fn() -> !` that restarts the chip.
+#[macro_export]
+macro_rules! keep_faults {
+    ($restart:path) => {
+        #[panic_handler]
+        fn panic(info: &core::panic::PanicInfo) -> ! {
+            $crate::panic::keep(format_args!("{info}"), $restart)
+        }
+
+        fn keep_hard_fault(fault: $crate::fault::HardFault) -> ! {
+            $crate::panic::keep(format_args!("{fault}"), $restart)
+        }
+        $crate::report_hard_faults!(keep_hard_fault);
+
+        #[cortex_m_rt::exception]
+        unsafe fn DefaultHandler(number: i16) -> ! {
+            $crate::panic::keep(format_args!("interrupt {number} has no handler"), $restart)
+        }
+    };
 }
 
 impl Write for PanicMessage {

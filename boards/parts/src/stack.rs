@@ -1,4 +1,4 @@
-//! How deep the stack of a Cortex-M board has been. Part of boards whose cortex-m-rt has the feature `paint-stack`.
+//! How deep the stack of a Cortex-M board has been. cortex-m-rt paints it where it has the feature `paint-stack`.
 
 use core::ptr;
 
