@@ -49,7 +49,10 @@ fn what_is_printed_is_a_scenario_that_prints_itself() {
         "it prints the default scenario without the keys of other commands"
     );
     let changed = print("--eta-x 0.25 --topology ring");
-    assert_contains(&changed, "# Step size of x, the upper decision; 0 keeps x as it starts, to see what learning it adds.\neta_x = 0.25\n");
+    assert_contains(
+        &changed,
+        "# Step size of x, the upper decision; 0 keeps x as it starts, to see what learning it adds.\neta_x = 0.25\n",
+    );
     assert_contains(&changed, "topology = \"ring\"\n");
     folder.write("changed.toml", &changed);
     assert_eq!(print("changed.toml"), changed);
@@ -129,7 +132,10 @@ fn bad_flags_are_refused_with_a_remedy() {
     let folder = Folder::new();
     for (flags, expected) in [
         ("--agents 0", "error: --agents: swarm.agents = 0 is out of range\nhelp: give a whole number from 1"),
-        ("--eta-x -0.5", "--eta-x: algorithm.eta_x = -0.5 is out of range\nhelp: give a number of at least 0"),
+        (
+            "--eta-x -0.5",
+            "--eta-x: algorithm.eta_x = -0.5 is out of range\nhelp: give a number of at least 0",
+        ),
         ("--connectivity-window 4294967295", "help: give a whole number from 1 to 10000"),
         ("--hyper-tuning-classes 257", "help: give a whole number from 2 to 256"),
         ("--sensor-trust-sensors 257", "help: give a whole number from 1 to 256"),
