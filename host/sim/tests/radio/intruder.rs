@@ -182,7 +182,7 @@ fn attack(task: &SharedTask, seed: u64) -> bool {
     // Besides single frames, it plays those of one sender one after the other, at their pace.
     let (mut next, mut offset) = (0, 0.0);
     for now in 0..120 {
-        if now == 30 && seed % 2 == 0 {
+        if now == 30 && seed.is_multiple_of(2) {
             // The root dies, and the intruder has all that it said.
             alone.air.switch_off(0);
             victims.air.switch_off(0);
