@@ -19,6 +19,9 @@ const SPARSE: &str = include_str!("layers/topologies/sparse.toml");
 /// Defaults of a ring, in either direction, on which agents descend in every round.
 const RING: &str = include_str!("layers/topologies/ring.toml");
 
+/// Defaults of training with the ledger.
+const TRAIN_LEDGER: &str = include_str!("layers/rules/ledger.toml");
+
 /// Defaults of methods with push-sum weights.
 const PUSH_SUM: &str = include_str!("layers/rules/push-sum.toml");
 
@@ -26,6 +29,7 @@ const PUSH_SUM: &str = include_str!("layers/rules/push-sum.toml");
 type Choice = (&'static str, &'static str);
 
 const FAB: Choice = ("algorithm.kind", AlgorithmKind::Fab.word());
+const LEDGER: Choice = ("algorithm.kind", AlgorithmKind::Ledger.word());
 const FREE_RUNNING: Choice = ("swarm.mode", ModeKind::FreeRunning.word());
 const ON_RING: Choice = ("network.topology", TopologyKind::Ring.word());
 const ON_RECORDED: Choice = ("network.topology", TopologyKind::Recorded.word());
@@ -57,7 +61,8 @@ const CHOICE_DEFAULTS: [(&[Choice], &str); 12] = [
 ];
 
 /// The same, over the defaults of a command.
-const RULE_DEFAULTS: [(&[Choice], &str); 5] = [
+const RULE_DEFAULTS: [(&[Choice], &str); 6] = [
+    (&[LEDGER], TRAIN_LEDGER),
     (&[SUBGRADIENT_PUSH], PUSH_SUM),
     (&[PUSH_SGD], PUSH_SUM),
     (&[PUSH_DIGING], PUSH_SUM),
@@ -264,7 +269,12 @@ pub fn resolve_text_for(
     if scenario.faults.lose_frames() && scenario.training.rule == TrainingRule::PushPull {
         let is_chosen = settings.iter().any(|setting| setting.path == FAB.0);
         if command == ScenarioCommand::Train && !is_chosen {
-            put(&mut document, FAB.0, Value::from(AlgorithmKind::Ledger.word()));
+            let is_set = |path| settings.iter().any(|setting| setting.path == path);
+            for default in read(Path::new(command.name()), TRAIN_LEDGER)? {
+                if !is_set(default.path) {
+                    put(&mut document, default.path, default.value);
+                }
+            }
             scenario = scenario_of(&document);
             notes
                 .push("frames can be lost, so agents use the ledger; `--algorithm fab` overrides".to_owned());
