@@ -34,11 +34,12 @@ fn a_run_can_be_executed_again_and_compared() {
         folder.ends("verify a", 4, file);
         folder.write(&format!("a/{file}"), text);
     }
-    let mut answer = fs::read(folder.join("a/answer.npz")).unwrap();
-    let middle = answer.len() / 2;
-    answer[middle] ^= 1;
-    fs::write(folder.join("a/answer.npz"), answer).unwrap();
+    let answer = fs::read(folder.join("a/answer.npz")).unwrap();
+    let mut damaged = answer.clone();
+    damaged[answer.len() / 2] ^= 1;
+    fs::write(folder.join("a/answer.npz"), damaged).unwrap();
     folder.ends("verify a", 4, "answer.npz is not the answer that the run comes to");
+    fs::write(folder.join("a/answer.npz"), answer).unwrap();
 
     // What a run leaves that was killed: rows may be ahead of the log, and the last one cut off.
     let rows = folder.read("a/metrics.csv");
