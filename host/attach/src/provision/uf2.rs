@@ -196,6 +196,13 @@ mod tests {
             let message = message(io::Error::from_raw_os_error(number));
             assert!(message.contains("was lost while it was written"), "{message}");
         }
+        for (device, expected) in [
+            ("full", "/dev has no room for 5 bytes"),
+            ("null", "/dev gives other bytes back than were written"),
+        ] {
+            let error = write_to_drive(Path::new("/dev"), device, b"bytes").unwrap_err();
+            assert_eq!(error.what(), expected);
+        }
         let gone = write_to_drive(Path::new("/nowhere"), "agent-0.uf2", b"bytes").unwrap_err();
         assert!(gone.what().starts_with("/nowhere was lost while it was written: "), "{gone}");
     }
