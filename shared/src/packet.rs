@@ -126,11 +126,11 @@ pub struct Telemetry {
     pub deepest_stack_bytes: Option<u32>,
     /// By how much the last frame that was heard in slots came later than the agent's clock expected it.
     pub slot_error_us: Option<i32>,
-    /// What its radio tells, where frames go by radio.
+    /// The report of its radio, where frames go by radio.
     pub radio: Option<RadioState>,
 }
 
-/// What a radio tells of the last packet that it heard, and counts since its start.
+/// A radio's report on the last packet that it heard, and its counts since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RadioState {
     /// The strength of that packet, where the radio tells.

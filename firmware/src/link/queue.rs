@@ -67,7 +67,7 @@ impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
         Self { queue, radio }
     }
 
-    /// What the link's radio told last.
+    /// The last report of the link's radio.
     pub(crate) fn radio_state(&self) -> Option<RadioState> {
         self.radio.get()
     }

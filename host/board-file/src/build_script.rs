@@ -11,7 +11,7 @@ const SIZES: [&str; 2] = ["FABSWARM_WORDS", "FABSWARM_MEMBERS"];
 /// Writes both files and returns the folder they are in. `sections` is what the chip's linker script needs besides the memory.
 ///
 /// # Errors
-/// What is wrong with `board.toml` or `.cargo/config.toml`, or a file that cannot be written.
+/// A fault in `board.toml` or `.cargo/config.toml`, or a file that cannot be written.
 pub fn write(sections: &str) -> Result<PathBuf, Box<dyn Error>> {
     let (board, out) = write_board()?;
     // Memory that the linker script of the HAL asks for by name.

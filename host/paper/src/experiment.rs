@@ -66,7 +66,7 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     /// Where it cannot be run.
     fn run(cell: &Self::Cell, interrupted: &AtomicBool) -> Result<Option<Self::Run>, Diagnostic>;
 
-    /// What became of a claim with this rule, case by case. Differences below `margin` are ties.
+    /// Verdicts on a claim with this rule, case by case. Differences below `margin` are ties.
     fn cases(rule: &Self::Rule, margin: f64, outcomes: &[SeriesOutcome<Self>]) -> Vec<Case>;
 
     /// Gives a key another value, and returns whether there is such a key.

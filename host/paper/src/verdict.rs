@@ -17,7 +17,7 @@ pub struct Claim<R> {
     pub rule: R,
 }
 
-/// What became of a claim in one case.
+/// The verdict on a claim in one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CaseOutcome {
     /// The contrary was measured.
@@ -37,7 +37,7 @@ impl From<bool> for CaseOutcome {
 /// A case of a claim.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What became of the claim.
+    /// The verdict on the claim.
     pub outcome: CaseOutcome,
     /// What was measured.
     pub measured: String,

@@ -5,7 +5,7 @@ use crate::firmware::board_file::{BOOTS_BYTES, BoardFile};
 /// Flash of a board that always runs lasts this long.
 pub const FLASH_YEARS: f64 = 5.0;
 const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
-/// What boards count their storage in.
+/// The unit in which boards count their storage.
 const SECTOR_BYTES: u64 = 4096;
 const WORD_BYTES: u64 = 4;
 /// Of a record: length, number, checksum, a blank, and the checksum of the page.

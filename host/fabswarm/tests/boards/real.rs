@@ -183,7 +183,7 @@ mod long {
         let file = folder.join("RPI-RP2/agent-1.uf2");
         folder.succeeds("swarm new swarm.toml --chips e661a1,e661a2");
         let flash = "boards flash --swarm swarm.toml --agent 1 --drive RPI-RP2";
-        // What is on the drive leads nowhere else.
+        // A link on the drive is not followed.
         symlink("/dev/null", &file).unwrap();
         assert_contains(&folder.ends(flash, 4, "RPI-RP2 was lost while it was written: ").stderr, "\nhelp: ");
         fs::remove_file(&file).unwrap();

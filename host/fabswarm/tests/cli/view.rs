@@ -41,7 +41,7 @@ fn a_run_can_be_executed_again_and_compared() {
     folder.ends("verify a", 4, "answer.npz is not the answer that the run comes to");
     fs::write(folder.join("a/answer.npz"), answer).unwrap();
 
-    // What a run leaves that was killed: rows may be ahead of the log, and the last one cut off.
+    // The folder of a killed run: rows may be ahead of the log, and the last one cut off.
     let rows = folder.read("a/metrics.csv");
     fs::remove_file(folder.join("a/metrics.csv")).unwrap();
     folder.write("a/metrics.csv.part", format!("{rows}61,0.5,0.5\n6"));

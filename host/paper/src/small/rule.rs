@@ -152,7 +152,7 @@ impl Measure {
 }
 
 impl MethodRule {
-    /// What became of the claim, case by case.
+    /// Verdicts on the claim, case by case.
     pub(super) fn cases(&self, margin: f64, all: &[MethodOutcome]) -> Vec<Case> {
         let each = |labels: &[String], of: &[String], case: &dyn Fn(&MethodOutcome) -> bool| {
             let meant = all

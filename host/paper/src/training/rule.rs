@@ -40,7 +40,7 @@ fn accuracies(one: &TrainingSeries) -> impl Iterator<Item = f64> {
 }
 
 impl TrainingRule {
-    /// What became of the claim, case by case.
+    /// Verdicts on the claim, case by case.
     pub(super) fn cases(&self, margin: f64, all: &[TrainingSeries]) -> Vec<Case> {
         let here = |panel: &str, labels: &[String]| {
             let meant =
