@@ -82,9 +82,9 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
     let arguments = with_default_command(arguments.collect());
     let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
-        Err(error) => match suggest::message(&error, &command(), &arguments) {
-            Some(message) => {
-                eprintln!("error: {message}");
+        Err(error) => match suggest::explain(&error, &command(), &arguments) {
+            Some(error) => {
+                eprintln!("error: {error}");
                 return ExitCode::from(2);
             }
             None => error.exit(),
@@ -109,7 +109,10 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
     });
     match output::failure() {
         Some(error) => {
-            eprintln!("error: cannot write to standard output: {error}\nhelp: see that the disk is not full");
+            eprintln!(
+                "error: {}",
+                fault!("cannot write to standard output: {error}"; "see that the disk is not full")
+            );
             ExitCode::from(UNWRITTEN)
         }
         None => code,

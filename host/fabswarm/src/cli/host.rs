@@ -156,9 +156,10 @@ fn named(matches: &ArgMatches) -> Result<Vec<Host>> {
     let given = matches.get_one::<String>("hosts").map_or("", String::as_str);
     match HostList::read(given)? {
         HostList::Running(hosts) => Ok(hosts),
-        HostList::Local(_) => anyhow::bail!(
-            "`--hosts {given}` are hosts that a run starts for itself\nhelp: name addresses or a hosts.toml"
-        ),
+        HostList::Local(_) => anyhow::bail!(fault!(
+            "`--hosts {given}` are hosts that a run starts for itself";
+            "name addresses or a hosts.toml"
+        )),
     }
 }
 

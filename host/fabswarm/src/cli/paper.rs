@@ -96,9 +96,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 if experiments.iter().all(|experiment| experiment.name() != name.as_str()) {
                     let known: Vec<&str> = experiments.iter().map(|experiment| experiment.name()).collect();
                     let known = known.join(", ");
-                    bail!(
-                        "there is no experiment {name}\nhelp: `fabswarm paper list` says which figure each shows: {known}"
-                    );
+                    bail!(fault!(
+                        "there is no experiment {name}";
+                        "`fabswarm paper list` says which figure each shows: {known}"
+                    ));
                 }
             }
             experiments.retain(|experiment| names.iter().any(|name| *name == experiment.name()));

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use anyhow::Error;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -31,16 +32,17 @@ pub(super) fn absent_commands() -> String {
     }
 }
 
-/// The message for a command or flag of a feature that this build is without.
-fn absent(name: &str) -> Option<String> {
+/// The error for a command or flag of a feature that this build is without.
+fn absent(name: &str) -> Option<Error> {
     let (_, feature, _) = OF_FEATURES.iter().find(|(known, _, is_there)| *known == name && !is_there)?;
-    Some(format!(
-        "this build of fabswarm has no `{name}`\nhelp: add the feature, `cargo run --release --features {feature} -- …`, or all of them, `--features full`"
+    Some(fault!(
+        "this build of fabswarm has no `{name}`";
+        "add the feature, `cargo run --release --features {feature} -- …`, or all of them, `--features full`"
     ))
 }
 
-/// The message for an unknown flag or command; other errors are clap's to explain.
-pub(super) fn message(error: &clap::Error, command: &Command, arguments: &[OsString]) -> Option<String> {
+/// The error for an unknown flag or command; other errors are clap's to explain.
+pub(super) fn explain(error: &clap::Error, command: &Command, arguments: &[OsString]) -> Option<Error> {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -50,26 +52,26 @@ pub(super) fn message(error: &clap::Error, command: &Command, arguments: &[OsStr
         ErrorKind::UnknownArgument => {
             let argument = context(ContextKind::InvalidArg)?;
             let Some(flag) = argument.strip_prefix("--") else {
-                return Some(format!(
-                    "`{path}` does not take `{argument}`\nhelp: `{path} --help` lists what it takes"
+                return Some(fault!(
+                    "`{path}` does not take `{argument}`"; "`{path} --help` lists what it takes"
                 ));
             };
             let flag = flag.split('=').next().unwrap_or(flag);
-            Some(absent(&format!("--{flag}")).unwrap_or_else(|| {
-                format!("`{path}` has no flag `--{flag}`\nhelp: {}", flag_help(&path, command, flag))
-            }))
+            Some(absent(&format!("--{flag}")).unwrap_or_else(
+                || fault!("`{path}` has no flag `--{flag}`"; "{}", flag_help(&path, command, flag)),
+            ))
         }
         ErrorKind::InvalidSubcommand => {
             let name = context(ContextKind::InvalidSubcommand)?;
-            if let Some(message) = absent(name) {
-                return Some(message);
+            if let Some(error) = absent(name) {
+                return Some(error);
             }
             let near = nearest(name, command.get_subcommands().map(Command::get_name));
             let help = match near {
                 Some(near) => format!("did you mean `{path} {near}`?"),
                 None => format!("`{path} --help` lists the commands"),
             };
-            Some(format!("`{path}` has no command `{name}`\nhelp: {help}"))
+            Some(fault!("`{path}` has no command `{name}`"; "{help}"))
         }
         _ => None,
     }

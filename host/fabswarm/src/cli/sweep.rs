@@ -10,11 +10,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{ArgMatches, Command, value_parser};
 
 use self::children::{ChildRun, ChildState};
-use self::grid::{Axis, Combination};
+use self::grid::{Combination, SweptKey};
 use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
@@ -99,7 +99,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 /// The output folder, and every key that was given with its values.
-fn axes(command: ScenarioCommand, matches: &ArgMatches) -> Result<(Option<String>, Vec<Axis>)> {
+fn axes(command: ScenarioCommand, matches: &ArgMatches) -> Result<(Option<String>, Vec<SweptKey>)> {
     let mut out = None;
     let mut axes = Vec::new();
     for key in flags::keys(command) {
@@ -107,7 +107,7 @@ fn axes(command: ScenarioCommand, matches: &ArgMatches) -> Result<(Option<String
         if key.path == "output.out" {
             out = Some(text.clone());
         } else {
-            axes.push(Axis::parse(key, text)?);
+            axes.push(SweptKey::parse(key, text)?);
         }
     }
     Ok((out, axes))
@@ -117,7 +117,7 @@ fn axes(command: ScenarioCommand, matches: &ArgMatches) -> Result<(Option<String
 fn runs(
     command: ScenarioCommand,
     file: Option<&Path>,
-    axes: &[Axis],
+    axes: &[SweptKey],
 ) -> Result<Vec<(Combination, ResolvedScenario)>> {
     let mut runs = Vec::new();
     let mut notes: Vec<String> = Vec::new();
@@ -145,7 +145,7 @@ fn verdict(children: &[ChildRun], states: &[ChildState], is_interrupted: bool) -
     let failed: Vec<_> =
         children.iter().zip(states).filter(|(_, state)| matches!(state, ChildState::Failed { .. })).collect();
     for (child, state) in failed.iter().take(5) {
-        eprintln!("error: {}: {state}\nhelp: see {}", child.name(), child.log().display());
+        eprintln!("error: {}", fault!("{}: {state}", child.name(); "see {}", child.log().display()));
     }
     if failed.len() > 5 {
         eprintln!("error: {} more runs failed", failed.len() - 5);
@@ -164,9 +164,9 @@ fn take_folder(folder: &Path) -> Result<()> {
     }
     for part in ["scenarios", "runs", "logs"] {
         let path = folder.join(part);
-        std::fs::create_dir_all(&path).with_context(|| {
-            format!("cannot make {}\nhelp: name a folder you may write to with --out", path.display())
-        })?;
+        std::fs::create_dir_all(&path).map_err(
+            |error| fault!("cannot make {}: {error}", path.display(); "name a folder you may write to with --out"),
+        )?;
     }
     Ok(())
 }

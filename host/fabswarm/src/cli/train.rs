@@ -222,7 +222,7 @@ impl TrainingJob<'_> {
                 verdict(scenario, &outcome, self.prepared.chance_baseline(), folder.path(), checkpointed)
             }
             Err(error) => {
-                eprintln!("error: {error}\nhelp: {}", way_on(folder.path(), checkpointed));
+                eprintln!("error: {}", fault!("{error}"; "{}", way_on(folder.path(), checkpointed)));
                 // The run itself is over, so this is not bad input.
                 ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
             }

@@ -57,10 +57,10 @@ fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
         None => None,
         // Reading takes no image.
         Some(file) => match file.flash_job(FlashImage::default()).filter(|job| job.number_at.is_some()) {
-            None => bail!(
-                "a probe cannot read the number of a {}\nhelp: it tells its number over its cable once it has the firmware",
-                file.name
-            ),
+            None => bail!(fault!(
+                "a probe cannot read the number of a {}", file.name;
+                "it tells its number over its cable once it has the firmware"
+            )),
             job => job,
         },
     };
@@ -70,8 +70,7 @@ fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
             None if found.is_accessible => {
                 "debug probe; with --board BOARD, the number of its chip is read".to_owned()
             }
-            None => "debug probe, which you may not use\nhelp: `fabswarm doctor` says how to get access"
-                .to_owned(),
+            None => "debug probe, which you may not use (see `fabswarm doctor`)".to_owned(),
             Some(Ok(facts)) => format!("debug probe, chip {:016x}", facts.number.unwrap_or_default()),
             Some(Err(error)) => error.to_string(),
         };
@@ -91,7 +90,7 @@ pub(super) fn esp_ports(pattern: Option<&str>) -> Vec<esp::EspPort> {
 #[cfg(feature = "flash")]
 fn behind_ports(board: &BoardFile, pattern: Option<&str>) -> Result<Vec<ChipLine>> {
     let Some(job) = board.flash_job(FlashImage::default()) else {
-        bail!("boards/{}/board.toml names no chip\nhelp: write `chip`, as espflash calls it", board.name)
+        bail!(fault!("boards/{}/board.toml names no chip", board.name; "write `chip`, as espflash calls it"))
     };
     let line = |port: esp::EspPort| {
         let facts = esp::read_chip(&job, &port);

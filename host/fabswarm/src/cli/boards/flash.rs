@@ -105,7 +105,7 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     let chosen: Vec<usize> = match matches.get_one::<usize>("agent") {
         Some(&agent) => vec![agent],
         None if matches.get_flag("all") => (0..pages.agents()).collect(),
-        None => bail!("which agent?\nhelp: add --agent N, or --all"),
+        None => bail!(fault!("which agent?"; "add --agent N, or --all")),
     };
     // Refused before anything is built.
     for &agent in &chosen {
@@ -125,16 +125,17 @@ pub(super) fn flash(matches: &ArgMatches) -> Result<ExitCode> {
     let name = &config.board.name;
     match config.board.format {
         ImageFormat::EspIdf if has_out || is_by_probe || drive.is_some() => {
-            bail!("{name} is flashed by its serial port\nhelp: leave out --drive, --out and --probe")
+            bail!(fault!("{name} is flashed by its serial port"; "leave out --drive, --out and --probe"))
         }
         #[cfg(feature = "flash")]
         ImageFormat::EspIdf => return by_chip::flash_by_port(&config, port.map(String::as_str)),
         #[cfg(not(feature = "flash"))]
         ImageFormat::EspIdf => return Err(super::unreachable_chips(name)),
         ImageFormat::Plain if port.is_some() => {
-            bail!(
-                "{name} is not flashed by a serial port\nhelp: leave out --port, or choose an ESP32 with --board"
-            )
+            bail!(fault!(
+                "{name} is not flashed by a serial port";
+                "leave out --port, or choose an ESP32 with --board"
+            ))
         }
         ImageFormat::Plain => {}
     }

@@ -64,9 +64,9 @@ impl ChildRun {
                 "{} is of a sweep with other settings", path.display();
                 "name another folder with --out, or remove this one"
             )),
-            Err(_) => fs::write(&path, text).with_context(|| {
-                format!("cannot write {}\nhelp: see that the disk is not full", path.display())
-            })?,
+            Err(_) => fs::write(&path, text).map_err(
+                |error| fault!("cannot write {}: {error}", path.display(); "see that the disk is not full"),
+            )?,
         }
         Ok(child)
     }

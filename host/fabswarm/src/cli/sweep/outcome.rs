@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::super::output;
 use super::children::ChildRun;
-use super::grid::{Axis, Combination, shown};
+use super::grid::{Combination, SweptKey, shown};
 use super::spread;
 use fabswarm_plot::{Figure, Panel, PlotLine, Scale};
 
@@ -58,7 +58,7 @@ impl Finished {
 /// All finished runs of a sweep.
 #[derive(Debug)]
 pub(super) struct Results {
-    swept: Vec<Axis>,
+    swept: Vec<SweptKey>,
     finished: Vec<Finished>,
     count: usize,
 }
@@ -66,19 +66,19 @@ pub(super) struct Results {
 impl Results {
     /// Reads what the runs have written.
     pub(super) fn read(
-        axes: &[Axis],
+        axes: &[SweptKey],
         runs: &[(Combination, ResolvedScenario)],
         children: &[ChildRun],
     ) -> Result<Self> {
-        let swept: Vec<Axis> = axes.iter().filter(|axis| axis.is_swept()).cloned().collect();
+        let swept: Vec<SweptKey> = axes.iter().filter(|axis| axis.is_swept()).cloned().collect();
         let is_swept = |flag: &&Flag| swept.iter().any(|axis| axis.key.path == flag.key.path);
         let mut finished = Vec::new();
         for ((combination, _), child) in runs.iter().zip(children).filter(|(_, child)| child.is_done()) {
             let path = child.run_folder().join("summary.json");
             let text =
                 std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let summary = serde_json::from_str(&text).with_context(|| {
-                format!("{} is damaged\nhelp: remove its folder, and run the sweep again", path.display())
+            let summary = serde_json::from_str(&text).map_err(|error| {
+                fault!("{} is damaged: {error}", path.display(); "remove its folder, and run the sweep again")
             })?;
             finished.push(Finished {
                 values: combination.flags.iter().filter(is_swept).cloned().collect(),
@@ -104,7 +104,7 @@ impl Results {
 
     /// The swept keys, with the value of `repeat(run)` rows for each run.
     fn key_columns(&self, repeat: impl Fn(&Finished) -> usize) -> Vec<TableColumn> {
-        let column = |(index, axis): (usize, &Axis)| {
+        let column = |(index, axis): (usize, &SweptKey)| {
             let values = self
                 .finished
                 .iter()

@@ -64,10 +64,10 @@ pub(super) fn blocks_of(given: &str, scenario: &Scenario) -> Result<Option<Flag>
         return Ok(None);
     }
     if hosts.iter().any(|host| host.agents.is_some()) {
-        bail!(
-            "`--hosts {given}`: `network.exchange_every = {}` needs equal blocks, and some hosts ask for a number of agents\nhelp: leave `agents` of the hosts away, or set network.blocks yourself",
-            network.exchange_every
-        );
+        bail!(fault!(
+        "`--hosts {given}`: `network.exchange_every = {}` needs equal blocks, and some hosts ask for a number of agents", network.exchange_every;
+        "leave `agents` of the hosts away, or set network.blocks yourself"
+        ));
     }
     let count = i64::try_from(hosts.len())?;
     Ok(Some(Flag::named(ScenarioCommand::Train, "blocks", count.into())?))

@@ -28,28 +28,27 @@ pub(super) fn flash(config: &FlashConfig, named: Option<&Path>) -> Result<ExitCo
     let drives: Vec<PathBuf> = match named {
         Some(drive) if is_expected(drive) => vec![drive.to_owned()],
         Some(drive) if uf2::is_drive(drive) => match uf2::drive_board(drive) {
-            Some(other) => bail!(
-                "{} is the drive of another board: its {} says `{other}`, and that of {board} `{expected}`\nhelp: choose its board with --board",
-                drive.display(),
-                uf2::INFO_FILE,
-            ),
-            None => bail!(
-                "{} does not say what board it is: its {} has no line `Board-ID`\nhelp: unplug the board, and hold BOOTSEL while you plug it in",
-                drive.display(),
-                uf2::INFO_FILE,
-            ),
+            Some(other) => bail!(fault!(
+                "{} is the drive of another board: its {} says `{other}`, and that of {board} `{expected}`",
+                drive.display(), uf2::INFO_FILE;
+                "choose its board with --board"
+            )),
+            None => bail!(fault!(
+                "{} does not say what board it is: its {} has no line `Board-ID`", drive.display(), uf2::INFO_FILE;
+                "unplug the board, and hold BOOTSEL while you plug it in"
+            )),
         },
-        Some(drive) => bail!(
-            "{} is not the drive of a boot loader: it has no {}\nhelp: hold BOOTSEL while you plug in the Pico",
-            drive.display(),
-            uf2::INFO_FILE
-        ),
+        Some(drive) => bail!(fault!(
+            "{} is not the drive of a boot loader: it has no {}", drive.display(), uf2::INFO_FILE;
+            "hold BOOTSEL while you plug in the Pico"
+        )),
         None => uf2::drives().into_iter().filter(|drive| is_expected(drive)).collect(),
     };
     if drives.is_empty() {
-        bail!(
-            "no {board} is in its boot loader\nhelp: hold BOOTSEL while you plug it in, and mount its drive {expected}; or use --out FOLDER"
-        );
+        bail!(fault!(
+            "no {board} is in its boot loader";
+            "hold BOOTSEL while you plug it in, and mount its drive {expected}; or use --out FOLDER"
+        ));
     }
     let image = FlashImage::read(&config.pages.image(&config.board)?)?;
     let mut code = ExitCode::SUCCESS;

@@ -41,17 +41,20 @@ impl ProbedLogs {
     pub(super) fn find(board: &BoardFile) -> Result<Self> {
         use fabswarm_attach::{FlashImage, ImageFormat};
         if board.format == ImageFormat::EspIdf {
-            bail!("the log of {} is not read through a probe\nhelp: leave out --board", board.name);
+            bail!(fault!("the log of {} is not read through a probe", board.name; "leave out --board"));
         }
         let probes = fabswarm_flash::probe::probes();
         if probes.is_empty() {
-            bail!(
-                "no debug probe is plugged in\nhelp: plug in the boards by the USB ports of their probes; see `fabswarm doctor`"
-            );
+            bail!(fault!(
+                "no debug probe is plugged in";
+                "plug in the boards by the USB ports of their probes; see `fabswarm doctor`"
+            ));
         }
         let image = board.build()?;
         let Some(job) = board.flash_job(FlashImage::read(&image)?) else {
-            bail!("boards/{}/board.toml names no chip\nhelp: write `chip`, as probe-rs calls it", board.name)
+            bail!(
+                fault!("boards/{}/board.toml names no chip", board.name; "write `chip`, as probe-rs calls it")
+            )
         };
         Ok(Self { board: board.name.clone(), image, job, probes })
     }
@@ -78,7 +81,7 @@ impl ProbedLogs {
         thread::scope(|scope| {
             let threads: Vec<_> = self.probes.iter().map(|found| scope.spawn(|| follow(found))).collect();
             let outcomes = threads.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|_| Err("its thread has ended\nhelp: report this".to_owned()))
+                thread.join().unwrap_or_else(|_| Err("its thread has ended; please report this".to_owned()))
             });
             self.probes.iter().map(|found| found.name.clone()).zip(outcomes).collect()
         })
