@@ -28,7 +28,7 @@ pub const SLOTS: usize = 8;
 const SENT: usize = 2 * packets_of(PACKET, MTU);
 
 /// What the board has of the radio, which listens meanwhile.
-pub type BoardEnd<'a> = ListeningLink<'a, MTU, SENT>;
+pub type LoraEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
 /// Symbols before a packet, as `fabswarm boards plan` counts them.
 const PREAMBLE: u8 = 8;

@@ -33,7 +33,7 @@ mod policy_evaluation;
 mod sensor_trust;
 mod softmax;
 
-pub use gradient_check::{GradientCheckError, Oracle, check_gradients};
+pub use gradient_check::{GradientCheckError, GradientKind, check_gradients};
 pub use hyper_cleaning::HyperCleaning;
 pub use hyper_tuning::HyperTuning;
 pub use policy_evaluation::PolicyEvaluation;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use fabswarm_board_file::BoardFile;
+use fabswarm_board_file::BoardToml;
 use object::{Object, ObjectSection, ObjectSegment};
 
 use crate::step;
@@ -22,7 +22,7 @@ pub(crate) fn check() -> Result<()> {
             step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
         }
         let file = read(&board)?;
-        let variants = file.as_ref().map(BoardFile::variants).unwrap_or_default();
+        let variants = file.as_ref().map(BoardToml::variants).unwrap_or_default();
         for feature in std::iter::once("").chain(variants) {
             let target_folder = Path::new("../target/images").join(feature);
             let build = ["build", "--release", "--locked", "--features", feature, "--target-dir"];
@@ -197,12 +197,12 @@ pub(crate) fn targets() -> Result<Vec<String>> {
 }
 
 /// Reads the `board.toml` of a board; `None` for a program of the host, which has none.
-fn read(board: &str) -> Result<Option<BoardFile>> {
+fn read(board: &str) -> Result<Option<BoardToml>> {
     let path = step::root().join("boards").join(board).join("board.toml");
     if !path.is_file() {
         return Ok(None);
     }
-    let file = BoardFile::read(&path).map_err(|reason| anyhow!("boards/{board}/board.toml: {reason}"))?;
+    let file = BoardToml::read(&path).map_err(|reason| anyhow!("boards/{board}/board.toml: {reason}"))?;
     Ok(Some(file))
 }
 
@@ -217,7 +217,7 @@ struct ImageSize {
 
 impl ImageSize {
     /// Measures the image that `board` has with `feature`.
-    fn measure(board: &str, file: &BoardFile, feature: &str) -> Result<Self> {
+    fn measure(board: &str, file: &BoardToml, feature: &str) -> Result<Self> {
         let parts = ["target/images", feature, &file.target, "release", board];
         let image = step::root().join("boards").join(parts.iter().collect::<PathBuf>());
         let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;

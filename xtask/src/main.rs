@@ -16,6 +16,7 @@ mod crates;
 mod formats;
 mod install;
 mod licences;
+mod names;
 mod python;
 mod release;
 mod step;

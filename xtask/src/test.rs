@@ -12,6 +12,7 @@ use crate::crates;
 use crate::formats;
 use crate::install;
 use crate::licences;
+use crate::names;
 use crate::python;
 use crate::step::{self, Step};
 use crate::versions;
@@ -34,6 +35,7 @@ const STEPS: &[Step] = &[
     quick("versions", "check that files name the same versions of fabswarm and Rust", versions::check),
     quick("licences", "check whose every file is, and the licences of dependencies", licences::check),
     quick("crates", "check that docs/architecture.md shows the crates", crates::check),
+    quick("names", "check that no two types have one name", names::check),
     quick("links", "check the links of every document", book::check_links),
     quick("features", "check that tasks have the same bits on every host", features),
     quick("alone", "check that the in-process swarm depends on none of the heavy parts", alone),

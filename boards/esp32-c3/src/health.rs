@@ -11,11 +11,11 @@ use fabswarm_firmware::{health, packet::ResetCause};
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(8);
 
 /// What watches over the firmware.
-pub struct ChipHealth {
+pub struct EspHealth {
     watchdog: Rwdt,
 }
 
-impl ChipHealth {
+impl EspHealth {
     /// Starts the watchdog.
     pub fn start(mut watchdog: Rwdt) -> Self {
         watchdog.set_timeout(RwdtStage::Stage0, WATCHDOG_PERIOD);
@@ -24,7 +24,7 @@ impl ChipHealth {
     }
 }
 
-impl health::Health for ChipHealth {
+impl health::Health for EspHealth {
     fn feed_watchdog(&mut self) {
         self.watchdog.feed();
     }

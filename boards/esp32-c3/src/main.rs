@@ -59,7 +59,7 @@ async fn main(_spawner: Spawner) {
             SerialLink::<_, LINE>::new(port),
         ),
         storage: BoardStorage::new(BoardFlash::new(flash, 0, board::PAGE, board::STORAGE)),
-        health: health::ChipHealth::start(Rtc::new(chip.RTC_TIMER).rwdt),
+        health: health::EspHealth::start(Rtc::new(chip.RTC_TIMER).rwdt),
     })
     .await
 }

@@ -20,15 +20,15 @@ static mut BYTES: [u8; PANIC_BYTES] = [0; PANIC_BYTES];
 ///
 /// # Safety
 /// Only the panic handler, which never returns, and [`take`], once at the start, may call it: there is one reference at a time.
-unsafe fn place() -> (&'static mut u32, PanicMessage) {
+unsafe fn place() -> (&'static mut u32, SavedPanic) {
     // SAFETY: as above; any bits are valid, and checked before they are used.
     unsafe {
         let (length, bytes) = (&mut *addr_of_mut!(LENGTH), &mut *addr_of_mut!(BYTES));
-        (&mut *addr_of_mut!(MARK), PanicMessage { length, bytes })
+        (&mut *addr_of_mut!(MARK), SavedPanic { length, bytes })
     }
 }
 
-struct PanicMessage {
+struct SavedPanic {
     length: &'static mut u32,
     bytes: &'static mut [u8; PANIC_BYTES],
 }
@@ -53,7 +53,7 @@ fn panic(info: &PanicInfo) -> ! {
     system::software_reset()
 }
 
-impl Write for PanicMessage {
+impl Write for SavedPanic {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             let (from, to) = (*self.length as usize, *self.length as usize + character.len_utf8());

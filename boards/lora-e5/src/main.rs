@@ -41,7 +41,7 @@ fabswarm_board_parts::keep_faults!(health::restart);
 async fn main(_spawner: Spawner) {
     let chip = chip::start();
     // Before the radio, which may not answer. The light of the LoRa-E5 mini and the Wio-E5 mini.
-    let health = health::ChipHealth::start(chip.IWDG, chip.PB5.into(), Level::Low);
+    let health = health::WlHealth::start(chip.IWDG, chip.PB5.into(), Level::Low);
     let (mut sending, mut receiving) = ([0; 256], [0; agent::WINDOW]);
     let port = BufferedUart::new(
         chip.USART1,

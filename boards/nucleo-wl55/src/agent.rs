@@ -1,6 +1,6 @@
 //! An agent on boards with an STM32WL: frames by its radio, everything else by a UART.
 
-use crate::{board, chip, ecc_flash::EccFlash, health::ChipHealth, lora};
+use crate::{board, chip, ecc_flash::EccFlash, health::WlHealth, lora};
 use embassy_futures::join::join;
 use embassy_stm32::{
     Peri,
@@ -31,7 +31,7 @@ pub fn uart_config() -> usart::Config {
 
 /// Runs the agent of the board's page. Call once.
 pub async fn run(
-    health: ChipHealth,
+    health: WlHealth,
     port: Result<BufferedUart<'_>, usart::ConfigError>,
     radio: impl RadioKind,
     flash: Peri<'static, peripherals::FLASH>,
@@ -47,7 +47,7 @@ pub async fn run(
         page: board::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::<_, _, PACKET>::new(
-            FragmentedLink::<_, { lora::MTU }, PACKET, { lora::SLOTS }>::new(lora::BoardEnd::new(
+            FragmentedLink::<_, { lora::MTU }, PACKET, { lora::SLOTS }>::new(lora::LoraEnd::new(
                 &radio_queue,
             )),
             SerialLink::<_, LINE>::new(port),

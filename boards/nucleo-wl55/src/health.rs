@@ -12,14 +12,14 @@ use fabswarm_firmware::{health, packet::ResetCause};
 const PERIOD_US: u32 = 8_000_000;
 
 /// What watches over the firmware.
-pub struct ChipHealth {
+pub struct WlHealth {
     watchdog: IndependentWatchdog<'static, peripherals::IWDG>,
     light: Output<'static>,
     /// The level of the light's pin while it shines.
     shining: Level,
 }
 
-impl ChipHealth {
+impl WlHealth {
     /// Starts the watchdog, which waits while a debugger has halted the processor. The light shines while its pin has the level `shining`.
     pub fn start(
         watchdog: Peri<'static, peripherals::IWDG>,
@@ -39,7 +39,7 @@ pub fn restart() -> ! {
     cortex_m::peripheral::SCB::sys_reset()
 }
 
-impl health::Health for ChipHealth {
+impl health::Health for WlHealth {
     fn feed_watchdog(&mut self) {
         self.watchdog.pet();
     }

@@ -36,7 +36,7 @@ fabswarm_board_parts::keep_faults!(health::restart);
 async fn main(_spawner: Spawner) {
     let chip = chip::start();
     // Before the radio, which may not answer. The blue light.
-    let health = health::ChipHealth::start(chip.IWDG, chip.PB15.into(), Level::High);
+    let health = health::WlHealth::start(chip.IWDG, chip.PB15.into(), Level::High);
     // FE_CTRL3 powers the antenna switch, which has no path to the antenna without it.
     let _switch_power = Output::new(chip.PC3, Level::High, Speed::Low);
     let (mut sending, mut receiving) = ([0; 256], [0; agent::WINDOW]);

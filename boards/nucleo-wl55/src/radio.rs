@@ -35,12 +35,12 @@ impl interrupt::typelevel::Handler<interrupt::typelevel::SUBGHZ_RADIO> for Inter
 }
 
 /// The radio's registers and the pins of the antenna switch.
-pub struct RadioPins {
+pub struct SwitchedRadio {
     receiving: Output<'static>,
     sending: Output<'static>,
 }
 
-impl RadioPins {
+impl SwitchedRadio {
     fn switch(&mut self, is_receiving: bool, is_sending: bool) -> Result<(), RadioError> {
         self.receiving.set_level(is_receiving.into());
         self.sending.set_level(is_sending.into());
@@ -48,7 +48,7 @@ impl RadioPins {
     }
 }
 
-impl InterfaceVariant for RadioPins {
+impl InterfaceVariant for SwitchedRadio {
     async fn reset(&mut self, _: &mut impl DelayNs) -> Result<(), RadioError> {
         pac::RCC.csr().modify(|control| control.set_rfrst(true));
         pac::RCC.csr().modify(|control| control.set_rfrst(false));
@@ -105,14 +105,14 @@ pub fn start(
     bus: Bus,
     receiving: Peri<'static, AnyPin>,
     sending: Peri<'static, AnyPin>,
-) -> Sx126x<Bus, TimedPins<RadioPins>, Stm32wl> {
+) -> Sx126x<Bus, TimedPins<SwitchedRadio>, Stm32wl> {
     let config = Config {
         chip: Stm32wl { use_high_power_pa: true },
         tcxo_ctrl: Some(TcxoCtrlVoltage::Ctrl1V7),
         use_dcdc: true,
         rx_boost: false,
     };
-    let pins = RadioPins {
+    let pins = SwitchedRadio {
         receiving: Output::new(receiving, Level::Low, Speed::Low),
         sending: Output::new(sending, Level::Low, Speed::Low),
     };

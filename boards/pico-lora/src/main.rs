@@ -65,7 +65,7 @@ async fn main(_spawner: Spawner) {
         page: board::page(),
         buffers: BUFFERS.take(),
         link: SplitLink::<_, _, PACKET>::new(
-            FragmentedLink::<_, { lora::MTU }, PACKET, { lora::SLOTS }>::new(lora::BoardEnd::new(
+            FragmentedLink::<_, { lora::MTU }, PACKET, { lora::SLOTS }>::new(lora::LoraEnd::new(
                 &radio_queue,
             )),
             SerialLink::<_, LINE>::new(port),

@@ -1,7 +1,7 @@
 //! Generates what a board's firmware takes from its `board.toml`: `memory.x` with the budgets, so that an image over budget
 //! does not link, and `board.rs` with the board's constants. For the build scripts of boards.
 
-use super::{BoardFile, LoraChannel, Memory, Radio, RadioChannel};
+use super::{BoardToml, LoraChannel, Memory, Radio, RadioChannel};
 use std::{env, error::Error, fs, path::Path, path::PathBuf};
 
 /// Set where the firmware is built for a problem or swarm of another size than usual: then the image may take all memory of the
@@ -44,11 +44,11 @@ pub fn write_constants() -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// Checks `board.toml` and writes `board.rs`.
-fn write_board() -> Result<(BoardFile, PathBuf), Box<dyn Error>> {
+fn write_board() -> Result<(BoardToml, PathBuf), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=board.toml");
     println!("cargo:rerun-if-changed=.cargo/config.toml");
     SIZES.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
-    let board = BoardFile::read(Path::new("board.toml"))
+    let board = BoardToml::read(Path::new("board.toml"))
         .map_err(|reason| format!("board.toml: {reason}\nhelp: docs/boards.md says what each key means"))?;
     check_cargo(&board)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -57,7 +57,7 @@ fn write_board() -> Result<(BoardFile, PathBuf), Box<dyn Error>> {
 }
 
 /// `.cargo/config.toml` chooses the target, and the chip for the runner that flashes it: `board.toml` must name the same.
-fn check_cargo(board: &BoardFile) -> Result<(), Box<dyn Error>> {
+fn check_cargo(board: &BoardToml) -> Result<(), Box<dyn Error>> {
     let (expected, target) = (&board.target, env::var("TARGET")?);
     if target != *expected {
         return Err(format!(
@@ -85,8 +85,8 @@ pub fn page() -> &'static [u8] {
 ";
 
 /// The board's constants, as Rust.
-fn constants(board: &BoardFile) -> String {
-    let BoardFile { name, page, storage, serial, radio, .. } = board;
+fn constants(board: &BoardToml) -> String {
+    let BoardToml { name, page, storage, serial, radio, .. } = board;
     let mut constants = format!("pub const NAME: &str = {name:?};\n");
     for (name, region) in [("PAGE", page), ("STORAGE", storage)] {
         let (from, to) = (region.origin, region.end());
@@ -116,7 +116,7 @@ fn constants(board: &BoardFile) -> String {
     constants
 }
 
-fn region(board: &BoardFile, memory: &Memory, skipped: u64) -> String {
+fn region(board: &BoardToml, memory: &Memory, skipped: u64) -> String {
     let bytes = if SIZES.iter().any(|size| env::var_os(size).is_some()) {
         1024 * memory.chip_kib
     } else {

@@ -12,7 +12,7 @@ const KIB: u64 = 1024;
 /// A board's `board.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BoardFile {
+pub struct BoardToml {
     /// The board's name, and that of its folder.
     pub name: String,
     /// Its chip, as probe-rs and espflash name it.
@@ -337,7 +337,7 @@ pub struct ChipReading {
     pub number_at: Option<u64>,
 }
 
-impl BoardFile {
+impl BoardToml {
     /// Reads the file at `path`.
     ///
     /// # Errors
@@ -349,7 +349,7 @@ impl BoardFile {
     /// Reads its text.
     ///
     /// # Errors
-    /// As [`BoardFile::read`].
+    /// As [`BoardToml::read`].
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: Self =
             toml_edit::de::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn budgets_follow_the_features() {
-        let file = BoardFile::parse(FILE).unwrap();
+        let file = BoardToml::parse(FILE).unwrap();
         assert_eq!(file.variants(), BTreeSet::from(["large-swarm", "usb"]));
         assert_eq!((file.flash.budget([]), file.flash.budget(["usb", "large-swarm"])), (64 * KIB, 80 * KIB));
         assert_eq!(file.ram.budget(["large-swarm"]), 16 * KIB, "never less than without the feature");
@@ -413,7 +413,7 @@ mod tests {
     fn errors_name_the_key() {
         let reason = |from: &str, to: &str| {
             assert!(FILE.contains(from));
-            BoardFile::parse(&FILE.replace(from, to)).unwrap_err()
+            BoardToml::parse(&FILE.replace(from, to)).unwrap_err()
         };
         let radio = |keys: &str| {
             format!("radio = {{ kind = {keys}, jitter = {{ us = 9, is_measured = false }} }}\nname")
@@ -424,7 +424,7 @@ mod tests {
             ))
         };
         for lawful in [lora("US915", 915_000, 500, 1000, 22), lora("AS923", 923_200, 125, 10, 14)] {
-            BoardFile::parse(&FILE.replace("name", &lawful)).unwrap();
+            BoardToml::parse(&FILE.replace("name", &lawful)).unwrap();
         }
         for (from, to, expected) in [
             ("origin = 4096, length_kib = 4", "origin = 4096", "missing field `length_kib`"),

@@ -203,7 +203,7 @@ impl<D: Device> BroadcastHistory<D> {
 
 /// What agents receive in a round, for a swarm with a ledger.
 #[derive(Debug)]
-pub struct Reception<D: Device> {
+pub struct LedgerReception<D: Device> {
     /// The round, one word: what a [`BroadcastHistory`] is indexed by.
     pub round: D::Indices,
     /// `[agents, agents]`: 0 where receiver i gets nothing new from sender j, else 1 plus the age in rounds of what it gets.
@@ -214,7 +214,7 @@ pub struct Reception<D: Device> {
     pub shares: D::Reals,
 }
 
-impl<D: Device> Reception<D> {
+impl<D: Device> LedgerReception<D> {
     /// Nothing received yet and every agent up, with the given `[agents, agents]` shares.
     ///
     /// # Errors
@@ -370,7 +370,7 @@ pub trait Device: Debug + Sized {
         m: &mut Self::Reals,
         t: &Self::Reals,
         packed: Packed,
-        reception: Option<&Reception<Self>>,
+        reception: Option<&LedgerReception<Self>>,
         momentum: f64,
     ) -> Result<()>;
 
@@ -410,7 +410,7 @@ pub trait Device: Debug + Sized {
         v: &Self::Reals,
         t: &Self::Reals,
         packed: Packed,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
     ) -> Result<()>;
 
     /// [`Device::pull`] with what agents receive in place of weights: the mean of an agent's own decisions and those received.
@@ -420,7 +420,7 @@ pub trait Device: Debug + Sized {
         v: &mut Self::Reals,
         packed: Packed,
         history: &BroadcastHistory<Self>,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
         descent: Option<(&Self::Reals, [f64; 2])>,
     ) -> Result<()>;
 
@@ -433,7 +433,7 @@ pub trait Device: Debug + Sized {
         gradient: Gradient<'_, Self>,
         packed: Packed,
         history: &BroadcastHistory<Self>,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
     ) -> Result<()>;
 
     /// Steps the logit of every sample of the lower level: `ψ ← ψ − step · w σ'(ψ) (ℓ(y) − ℓ(z))`, with the losses of the passes of

@@ -52,7 +52,7 @@ pub(crate) use parcel::ParcelRoute;
 pub use remote::RemoteHosts;
 pub use round_batch::RoundBatch;
 pub use state_part::{StatePart, VectorPart};
-pub use vectors::Imbalance;
+pub use vectors::TrackerImbalance;
 
 use fabswarm_shared::fab::Order;
 use fabswarm_shared::problem::PenaltyForm;
@@ -362,11 +362,11 @@ impl<D: Device> Fab<D> {
             Some(elsewhere) => elsewhere.hosts().imbalances()?,
             None => self.imbalances()?,
         };
-        Ok(parts.iter().map(Imbalance::defect).fold(0.0, larger))
+        Ok(parts.iter().map(TrackerImbalance::defect).fold(0.0, larger))
     }
 
     /// What [`Fab::tracking_defect`] is made of, for the agents that are computed here: that of y and z, then that of an exchanged x.
-    pub fn imbalances(&self) -> Result<Vec<Imbalance>> {
+    pub fn imbalances(&self) -> Result<Vec<TrackerImbalance>> {
         let whole = |(number, set): (usize, &ExchangedVectors<D>)| {
             let mut whole = set.imbalance(&self.device, self.parity(), &self.state.decay)?;
             if let Some(ledger) = self.state.mixing.ledger() {

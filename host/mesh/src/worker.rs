@@ -10,7 +10,7 @@ use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;
 use fabswarm_large::device::shared::SharedMemory;
-use fabswarm_large::fab::{Imbalance, ParcelPart};
+use fabswarm_large::fab::{ParcelPart, TrackerImbalance};
 use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, to_bytes, to_words};
 use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
@@ -188,7 +188,7 @@ struct ImbalanceNumbers {
 }
 
 impl ImbalanceNumbers {
-    fn of(all: &[Imbalance]) -> Self {
+    fn of(all: &[TrackerImbalance]) -> Self {
         let numbers = all.iter().flat_map(|part| part.sums.iter().chain(&part.sizes)).copied().collect();
         ImbalanceNumbers { sums: all.iter().map(|part| part.sums.len()).collect(), numbers }
     }

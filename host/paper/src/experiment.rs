@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::verdict::{Case, Claim};
+use crate::verdict::{Case, StatedClaim};
 
 /// Values of settings or of scenario keys, by name.
 pub type Keys = Map<String, Value>;
@@ -108,7 +108,7 @@ pub struct Experiment<W: Workload> {
     /// The values that are searched.
     pub search: W::Search,
     /// The claims that it is about.
-    pub claims: Vec<Claim<W::Rule>>,
+    pub claims: Vec<StatedClaim<W::Rule>>,
     /// Differences that are ties: a share of errors, rounds and seconds, and of accuracies the difference itself.
     pub margin: f64,
     /// The number of seeds of each series, from 1.

@@ -10,7 +10,7 @@ use crate::experiment::{SeriesOutcome, Workload};
 /// A claim in an experiment's file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Claim<R> {
+pub struct StatedClaim<R> {
     /// The claim, in our words.
     pub text: String,
     /// When it holds.
@@ -103,8 +103,12 @@ pub struct Verdict {
 }
 
 /// The verdicts on `claims`; none on those whose panels were left out.
-pub fn on<W: Workload>(claims: &[Claim<W::Rule>], margin: f64, series: &[SeriesOutcome<W>]) -> Vec<Verdict> {
-    let verdict = |claim: &Claim<W::Rule>| {
+pub fn on<W: Workload>(
+    claims: &[StatedClaim<W::Rule>],
+    margin: f64,
+    series: &[SeriesOutcome<W>],
+) -> Vec<Verdict> {
+    let verdict = |claim: &StatedClaim<W::Rule>| {
         let cases = W::cases(&claim.rule, margin, series);
         let text = |case: &Case| match case.outcome {
             CaseOutcome::Tie => format!("{} (tie)", case.measured),

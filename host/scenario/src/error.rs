@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum ValueSource {
     /// A line of a file.
     File(PathBuf, usize),
     /// A flag of the command line.
@@ -15,7 +15,7 @@ pub(super) enum Origin {
     Argument(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path, line) => write!(f, "{}:{line}", path.display()),
@@ -25,7 +25,7 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Origin {
+impl ValueSource {
     /// Refuses what came from here.
     pub(super) fn refuse(&self, what: impl fmt::Display, remedy: impl Into<String>) -> Error {
         Error::Invalid(Diagnostic::new(format!("{self}: {what}"), remedy))

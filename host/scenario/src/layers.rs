@@ -7,7 +7,7 @@ use toml_edit::{DocumentMut, Item, Value};
 
 use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind, TrainingRule};
 use super::command::ScenarioCommand;
-use super::error::{Error, Origin};
+use super::error::{Error, ValueSource};
 use super::settings::{Setting, check, read, shown};
 use super::suggest::{FlagSuggestion, suggest_flag};
 use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
@@ -100,7 +100,7 @@ impl Flag {
             ValueKind::Text => None,
         };
         let flag = Self { key, value: value.unwrap_or_else(|| Value::from(text)) };
-        check(key, &flag.value, &Origin::Flag(key.flag.clone()))?;
+        check(key, &flag.value, &ValueSource::Flag(key.flag.clone()))?;
         Ok(flag)
     }
 
@@ -109,7 +109,7 @@ impl Flag {
     /// # Errors
     /// When the command has no such flag, or as [`Flag::parse`].
     pub fn named(command: ScenarioCommand, name: &str, value: Value) -> Result<Self, Error> {
-        let origin = Origin::Argument(name.to_owned());
+        let origin = ValueSource::Argument(name.to_owned());
         // `lambda` is a keyword of Python.
         let flag = if name == "lam" { "lambda".to_owned() } else { name.replace('_', "-") };
         let Some(key) = command.keys().find(|key| key.flag == flag) else {
@@ -235,7 +235,7 @@ pub fn resolve_text_for(
     }
     let in_file = settings.len();
     for flag in flags {
-        check(flag.key, &flag.value, &Origin::Flag(flag.key.flag.clone()))?;
+        check(flag.key, &flag.value, &ValueSource::Flag(flag.key.flag.clone()))?;
         settings.push(Setting { path: &flag.key.path, value: flag.value.clone() });
     }
 

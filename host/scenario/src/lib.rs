@@ -31,7 +31,7 @@ pub use choices::{
 pub use command::ScenarioCommand;
 pub use error::Error;
 pub use layers::{Flag, LOST_WITH_FAB, ResolvedScenario, resolve, resolve_for, resolve_text_for};
-pub use outages::{Crash, Crashes, Silence, Silences};
+pub use outages::{Crash, Crashes, Outage, OutageList};
 pub use suggest::{FlagSuggestion, nearest, suggest_flag};
 pub use template::{ScenarioKey, ValueKind, keys};
 
@@ -244,8 +244,8 @@ pub struct FaultsSection {
     pub duplication: f64,
     pub reordering: f64,
     pub bit_corruption: f64,
-    pub radio_off: Silences,
-    pub frozen: Silences,
+    pub radio_off: OutageList,
+    pub frozen: OutageList,
     pub crashes: Crashes,
 }
 
@@ -427,8 +427,8 @@ mod tests {
     #[test]
     fn outages_that_a_run_never_reaches_are_listed() {
         let mut scenario = Scenario::default();
-        scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 99, rounds: 5 }]);
-        scenario.faults.frozen = Silences(vec![Silence { agent: 4, from: 100, rounds: 5 }]);
+        scenario.faults.radio_off = OutageList(vec![Outage { agent: 3, from: 99, rounds: 5 }]);
+        scenario.faults.frozen = OutageList(vec![Outage { agent: 4, from: 100, rounds: 5 }]);
         let crash = |round| Crash { agent: 5, round, down_rounds: 1, keeps_memory: true };
         scenario.faults.crashes = Crashes(vec![crash(10), crash(500)]);
         assert_eq!(scenario.outages_from(100), ["faults.frozen 4@100", "faults.crashes 5@500"]);

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 /// An agent whose radio is off, or that is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
+pub struct Outage {
     pub agent: usize,
     pub from: u32,
     pub rounds: u32,
@@ -22,14 +22,14 @@ pub struct Crash {
 /// Every agent that falls silent, or freezes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Silences(pub Vec<Silence>);
+pub struct OutageList(pub Vec<Outage>);
 
 /// Every agent that crashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Crashes(pub Vec<Crash>);
 
-impl TryFrom<String> for Silences {
+impl TryFrom<String> for OutageList {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -45,7 +45,7 @@ impl TryFrom<String> for Crashes {
     }
 }
 
-impl Silences {
+impl OutageList {
     fn parse(text: &str) -> Result<Self, String> {
         let silence = |entry| {
             let (agent, from, rounds) = span(entry)?;
@@ -53,7 +53,7 @@ impl Silences {
             if rounds == 0 {
                 return Err(format!("`{entry}` lasts 0 rounds"));
             }
-            Ok(Silence { agent, from, rounds })
+            Ok(Outage { agent, from, rounds })
         };
         entries(text).map(silence).collect::<Result<_, _>>().map(Self)
     }
@@ -88,7 +88,7 @@ pub(super) struct TextForm {
 pub(super) fn form_of(path: &str) -> Option<TextForm> {
     match path {
         "faults.radio_off" | "faults.frozen" => Some(TextForm {
-            check: |text| Silences::parse(text).map(drop),
+            check: |text| OutageList::parse(text).map(drop),
             description: "AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
         }),
         "faults.crashes" => Some(TextForm {
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let silences = Silences::parse("3@200+500, 4@0+10,").unwrap();
+        let silences = OutageList::parse("3@200+500, 4@0+10,").unwrap();
         let expected =
-            [(3, 200, 500), (4, 0, 10)].map(|(agent, from, rounds)| Silence { agent, from, rounds });
+            [(3, 200, 500), (4, 0, 10)].map(|(agent, from, rounds)| Outage { agent, from, rounds });
         assert_eq!(silences.0, expected);
         let crashes = Crashes::parse(" 3@300+50  forgets,4@1+2").unwrap();
         let crash =
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn errors_name_the_entry() {
-        assert_eq!(Silences::parse("3").unwrap_err(), "`3` has no round");
-        assert_eq!(Silences::parse("a@1+2").unwrap_err(), "`a` in `a@1+2` is not an agent");
-        assert_eq!(Silences::parse("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is not a round");
-        assert_eq!(Silences::parse("3@1+0").unwrap_err(), "`3@1+0` lasts 0 rounds");
+        assert_eq!(OutageList::parse("3").unwrap_err(), "`3` has no round");
+        assert_eq!(OutageList::parse("a@1+2").unwrap_err(), "`a` in `a@1+2` is not an agent");
+        assert_eq!(OutageList::parse("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is not a round");
+        assert_eq!(OutageList::parse("3@1+0").unwrap_err(), "`3@1+0` lasts 0 rounds");
         assert_eq!(Crashes::parse("1@2+3 dies").unwrap_err(), "`dies` is not the word `forgets`");
     }
 
@@ -145,7 +145,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in "\\PC*", near in "[0-9@+, a-z]{0,30}") {
             for text in [&text, &near] {
-                let _ = Silences::parse(text);
+                let _ = OutageList::parse(text);
                 let _ = Crashes::parse(text);
             }
         }

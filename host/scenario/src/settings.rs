@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{Document, Item, Value};
 
-use super::error::{Error, Origin};
+use super::error::{Error, ValueSource};
 use super::template::{self, ScenarioKey, ValueKind, keys};
 use super::{limits, outages};
 
@@ -21,7 +21,7 @@ pub(super) struct Setting {
 pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
     let at = |span: Option<std::ops::Range<usize>>| {
         let before = text.get(..span.map_or(0, |span| span.start)).unwrap_or(text);
-        Origin::File(path.to_owned(), before.matches('\n').count() + 1)
+        ValueSource::File(path.to_owned(), before.matches('\n').count() + 1)
     };
     let document = Document::parse(text).map_err(|error| {
         let origin = at(error.span());
@@ -78,7 +78,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
 }
 
 /// A key or section that stands in the file twice, with the line of its first place.
-fn duplicate(text: &str, span: Option<std::ops::Range<usize>>, origin: Origin) -> Error {
+fn duplicate(text: &str, span: Option<std::ops::Range<usize>>, origin: ValueSource) -> Error {
     let start = span.map_or(0, |span| span.start);
     let line_start = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     // What stands left of `=`, or the whole of a section's line.
@@ -91,7 +91,7 @@ fn duplicate(text: &str, span: Option<std::ops::Range<usize>>, origin: Origin) -
 }
 
 /// Checks type, choice, form and range of one value.
-pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result<(), Error> {
+pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &ValueSource) -> Result<(), Error> {
     let path = &key.path;
     let refuse = |what: &str, remedy| {
         Err(origin.refuse(format!("{path} = {} {what}", value.to_string().trim()), remedy))
@@ -101,7 +101,7 @@ pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &Origin) -> Result
         let got = kind.map_or(value.type_name(), ValueKind::given);
         let is_list = value.as_str().is_some_and(|text| text.contains("..") || text.contains(','));
         let remedy = match origin {
-            Origin::Flag(_) if is_list => "give one number; `fabswarm sweep` takes lists".to_owned(),
+            ValueSource::Flag(_) if is_list => "give one number; `fabswarm sweep` takes lists".to_owned(),
             _ => format!("give {} instead of {got}", key.kind.name()),
         };
         return refuse("has the wrong type", remedy);

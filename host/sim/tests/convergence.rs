@@ -1,7 +1,7 @@
 //! Rounds to 1 % for every fault and topology, as one table that a change of behaviour shows up in.
 
 use fabswarm_sim::scenario::{
-    AlgorithmKind, Crash, Crashes, OrderKind, PenaltyKind, Scenario, Silence, Silences, TopologyKind,
+    AlgorithmKind, Crash, Crashes, OrderKind, Outage, OutageList, PenaltyKind, Scenario, TopologyKind,
 };
 use fabswarm_sim::trial::build;
 use rayon::prelude::*;
@@ -32,7 +32,7 @@ const FAULTS: [(&str, Change); 13] = [
     }),
     ("one silent for 500 rounds, loss 10 %", |scenario| {
         scenario.faults.iid_loss = 0.1;
-        scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 30, rounds: 500 }]);
+        scenario.faults.radio_off = OutageList(vec![Outage { agent: 3, from: 30, rounds: 500 }]);
     }),
     ("crash with memory, 50 rounds down", |scenario| {
         scenario.faults.crashes =

@@ -80,7 +80,7 @@ pub enum LogLevel {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum MessageBody<'a> {
+enum ViewMessage<'a> {
     Run {
         command: &'static str,
         version: &'static str,
@@ -151,7 +151,7 @@ struct Timestamp {
     nsec: u32,
 }
 
-fn json(body: &MessageBody<'_>) -> String {
+fn json(body: &ViewMessage<'_>) -> String {
     serde_json::to_string(body).expect("plain numbers and strings serialise")
 }
 
@@ -209,7 +209,7 @@ fn first(
     error_label: &str,
 ) -> RunMessage {
     let side = scenario.motion.area_m;
-    let body = MessageBody::Run {
+    let body = ViewMessage::Run {
         command,
         version: env!("CARGO_PKG_VERSION"),
         wire_format: wire::SCHEMA,
@@ -255,7 +255,7 @@ pub fn metrics(
     frames: BTreeMap<&'static str, u64>,
     elapsed: Duration,
 ) -> RunMessage {
-    let body = MessageBody::Metrics {
+    let body = ViewMessage::Metrics {
         round: metrics.round,
         seconds: elapsed.as_secs_f64(),
         values: NamedMetrics { metrics, error },
@@ -274,7 +274,7 @@ pub fn log(
     began: Duration,
 ) -> RunMessage {
     let now = began + elapsed;
-    let body = MessageBody::Log {
+    let body = ViewMessage::Log {
         round,
         seconds: elapsed.as_secs_f64(),
         timestamp: Timestamp { sec: now.as_secs(), nsec: now.subsec_nanos() },
@@ -293,7 +293,7 @@ pub fn end(summary: &RunSummary, elapsed: Duration) -> RunMessage {
         topic: Topic::End,
         round: summary.rounds,
         elapsed,
-        json: json(&MessageBody::End { summary }),
+        json: json(&ViewMessage::End { summary }),
     }
 }
 

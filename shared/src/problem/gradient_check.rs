@@ -5,7 +5,7 @@ use crate::scalar::Scalar;
 
 /// A gradient of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Oracle {
+pub enum GradientKind {
     /// [`Problem::upper_gradient`].
     Upper,
     /// [`Problem::lower_gradient`].
@@ -14,7 +14,7 @@ pub enum Oracle {
     Penalty,
 }
 
-impl core::fmt::Display for Oracle {
+impl core::fmt::Display for GradientKind {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
             Self::Upper => "upper_gradient",
@@ -32,7 +32,7 @@ pub enum GradientCheckError {
     #[error("word {word} of {oracle} is {found:e}, and {expected:e} by finite differences of its values")]
     Gradient {
         /// The gradient.
-        oracle: Oracle,
+        oracle: GradientKind,
         /// Which of its words: those of x come first, then y, then z.
         word: usize,
         /// What the problem computes.
@@ -99,23 +99,23 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
     let (point, gradient) = (&mut point[..shape.words()], &mut gradient[..shape.words()]);
     let moment = Moment { agent: 0, round: 0 };
     let (one_sided, symmetric) = (PenaltyForm::OneSided, PenaltyForm::Symmetric);
-    let oracles = [(Oracle::Upper, one_sided), (Oracle::Lower, one_sided)];
-    let penalties = [(Oracle::Penalty, one_sided), (Oracle::Penalty, symmetric)];
+    let oracles = [(GradientKind::Upper, one_sided), (GradientKind::Lower, one_sided)];
+    let penalties = [(GradientKind::Penalty, one_sided), (GradientKind::Penalty, symmetric)];
     for (oracle, form) in oracles.into_iter().chain(penalties) {
         let penalty = Penalty { lambda: S::from_f64(3.0), normalise: true, form };
         let (x, y, _) = shape.split(at);
         let (dx, dy, _) = shape.split_mut(gradient);
         match oracle {
-            Oracle::Upper => problem.upper_gradient(x, y, dx, dy, scratch),
-            Oracle::Lower => problem.lower_gradient(moment, x, y, dx, dy, scratch),
-            Oracle::Penalty => problem.penalty_gradient(&penalty, moment, at, gradient, scratch),
+            GradientKind::Upper => problem.upper_gradient(x, y, dx, dy, scratch),
+            GradientKind::Lower => problem.lower_gradient(moment, x, y, dx, dy, scratch),
+            GradientKind::Penalty => problem.penalty_gradient(&penalty, moment, at, gradient, scratch),
         }
         let mut value = |v: &[S]| {
             let (x, y, z) = shape.split(v);
             match oracle {
-                Oracle::Upper => problem.upper_value(x, y, scratch),
-                Oracle::Lower => problem.lower_value(x, y, scratch),
-                Oracle::Penalty => {
+                GradientKind::Upper => problem.upper_value(x, y, scratch),
+                GradientKind::Lower => problem.lower_value(x, y, scratch),
+                GradientKind::Penalty => {
                     let gap = problem.lower_value(x, y, scratch) - problem.lower_value(x, z, scratch);
                     let upper = problem.upper_value(x, y, scratch) * penalty.scale();
                     match form {
@@ -129,7 +129,7 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
             }
             .to_f64()
         };
-        let checked = if oracle == Oracle::Penalty { shape.words() } else { shape.x + shape.y };
+        let checked = if oracle == GradientKind::Penalty { shape.words() } else { shape.x + shape.y };
         for word in 0..checked {
             point.copy_from_slice(at);
             let step = relative_step::<S>() * at[word].to_f64().abs().max(1.0);
@@ -214,7 +214,7 @@ mod tests {
         for wrong in [1.01, -1.0, f32::INFINITY] {
             let refused = check_gradients::<_, 3>(&Tilted(wrong), &at).unwrap_err();
             assert!(
-                matches!(refused, GradientCheckError::Gradient { oracle: Oracle::Upper, word: 1, .. }),
+                matches!(refused, GradientCheckError::Gradient { oracle: GradientKind::Upper, word: 1, .. }),
                 "{refused}"
             );
         }

@@ -15,10 +15,10 @@ pub(crate) const BOOTS_BYTES: u64 = 2 * 4096;
 
 /// A board's `board.toml`, with the values that the host computes from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BoardFile(fabswarm_board_file::BoardFile);
+pub struct BoardFile(fabswarm_board_file::BoardToml);
 
 impl Deref for BoardFile {
-    type Target = fabswarm_board_file::BoardFile;
+    type Target = fabswarm_board_file::BoardToml;
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -54,7 +54,7 @@ impl BoardFile {
                 format!("the boards are {}; docs/boards.md says how to add one", names().join(", ")),
             ));
         }
-        fabswarm_board_file::BoardFile::read(&path).map(Self).map_err(|reason| {
+        fabswarm_board_file::BoardToml::read(&path).map(Self).map_err(|reason| {
             Diagnostic::new(
                 format!("cannot use {}: {reason}", path.display()),
                 "compare it with boards/template/board.toml; docs/boards.md has its keys",

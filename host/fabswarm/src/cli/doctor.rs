@@ -34,7 +34,7 @@ pub(super) fn command() -> Command {
 }
 
 /// What was found about one thing.
-struct Finding {
+struct Diagnosis {
     name: &'static str,
     /// What is there, or what is wrong.
     what: String,
@@ -42,7 +42,7 @@ struct Finding {
     remedy: Option<String>,
 }
 
-impl Finding {
+impl Diagnosis {
     fn good(name: &'static str, what: impl Into<String>) -> Self {
         Self { name, what: what.into(), remedy: None }
     }
@@ -71,7 +71,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         cuda(),
         data(),
     ];
-    for Finding { name, what, remedy } in &findings {
+    for Diagnosis { name, what, remedy } in &findings {
         match remedy {
             None => println!("{} {name:<13} {what}", style("✓").green()),
             Some(remedy) => {
@@ -97,31 +97,31 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn toolchain() -> Finding {
+fn toolchain() -> Diagnosis {
     match first_line("rustc", &["--version"]) {
-        Some(version) => Finding::good("rust", version),
-        None => Finding::missing("rust", "firmware cannot be built", "see https://rustup.rs"),
+        Some(version) => Diagnosis::good("rust", version),
+        None => Diagnosis::missing("rust", "firmware cannot be built", "see https://rustup.rs"),
     }
 }
 
-fn targets() -> Finding {
+fn targets() -> Diagnosis {
     let installed =
         Process::new("rustup").args(["target", "list", "--installed"]).stderr(Stdio::null()).output();
     let installed =
         installed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let needed = board_targets();
     if needed.is_empty() {
-        return Finding::good("targets", "no boards: they are in the source tree, or not in this build");
+        return Diagnosis::good("targets", "no boards: they are in the source tree, or not in this build");
     }
     let (there, missing): (Vec<&str>, Vec<&str>) =
         needed.keys().map(String::as_str).partition(|target| installed.lines().any(|line| line == *target));
     if missing.is_empty() {
-        return Finding::good("targets", there.join(", "));
+        return Diagnosis::good("targets", there.join(", "));
     }
     let boards: Vec<&str> = missing.iter().flat_map(|target| &needed[*target]).map(String::as_str).collect();
     let remedy = format!("rustup target add {}", missing.join(" "));
     let what = format!("{}; none for {}", there.join(", "), boards.join(", "));
-    Finding::missing("targets", what.trim_start_matches("; "), remedy)
+    Diagnosis::missing("targets", what.trim_start_matches("; "), remedy)
 }
 
 /// The compiler's targets, and the boards that each is for.
@@ -140,16 +140,16 @@ fn board_targets() -> BTreeMap<String, Vec<String>> {
     BTreeMap::new()
 }
 
-fn program(name: &'static str, program: &str, purpose: &str, remedy: &str) -> Finding {
+fn program(name: &'static str, program: &str, purpose: &str, remedy: &str) -> Diagnosis {
     match first_line(program, &["--version"]) {
-        Some(version) => Finding::good(name, version),
-        None => Finding::missing(name, format!("no {program}, which {purpose} need"), remedy),
+        Some(version) => Diagnosis::good(name, version),
+        None => Diagnosis::missing(name, format!("no {program}, which {purpose} need"), remedy),
     }
 }
 
-fn node() -> Finding {
+fn node() -> Diagnosis {
     let Some(version) = first_line("node", &["--version"]) else {
-        return Finding::missing(
+        return Diagnosis::missing(
             "node",
             "emulated Picos need it",
             "sudo apt-get install nodejs npm, then cargo xtask install rp2040js",
@@ -161,13 +161,13 @@ fn node() -> Finding {
     let boards: Option<&Path> = None;
     let package = boards.map(|boards| boards.join("pico/emulator/node_modules/rp2040js/package.json"));
     if package.is_some_and(|package| package.is_file()) {
-        Finding::good("node", format!("{version}, with rp2040js"))
+        Diagnosis::good("node", format!("{version}, with rp2040js"))
     } else {
-        Finding::missing("node", format!("{version}, without rp2040js"), "cargo xtask install rp2040js")
+        Diagnosis::missing("node", format!("{version}, without rp2040js"), "cargo xtask install rp2040js")
     }
 }
 
-fn udev_rules() -> Finding {
+fn udev_rules() -> Diagnosis {
     let folders = ["/etc/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"];
     let mut rules = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let known = rules.find(|rule| {
@@ -175,8 +175,8 @@ fn udev_rules() -> Finding {
         name.contains("fabswarm") || name.contains("probe-rs")
     });
     match known {
-        Some(rule) => Finding::good("udev rules", rule.path().display().to_string()),
-        None => Finding::missing(
+        Some(rule) => Diagnosis::good("udev rules", rule.path().display().to_string()),
+        None => Diagnosis::missing(
             "udev rules",
             "debug probes and boards may be for root only",
             format!("fabswarm doctor --udev-rules | sudo tee {UDEV_RULES} && sudo udevadm control --reload"),
@@ -184,18 +184,18 @@ fn udev_rules() -> Finding {
     }
 }
 
-fn groups() -> Finding {
+fn groups() -> Diagnosis {
     let groups = first_line("id", &["-nG"]).unwrap_or_default();
     let is_member = groups.split(' ').any(|group| ["dialout", "uucp", "root"].contains(&group));
     if is_member {
-        Finding::good("serial group", groups)
+        Diagnosis::good("serial group", groups)
     } else {
         let remedy = "sudo usermod -aG dialout $USER, then log in again";
-        Finding::missing("serial group", "you may not open serial ports", remedy)
+        Diagnosis::missing("serial group", "you may not open serial ports", remedy)
     }
 }
 
-fn modem_manager() -> Finding {
+fn modem_manager() -> Diagnosis {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_running = processes
         .filter_map(|process| fs::read_to_string(process.path().join("comm")).ok())
@@ -204,13 +204,13 @@ fn modem_manager() -> Finding {
         let remedy = format!(
             "fabswarm doctor --udev-rules | sudo tee {UDEV_RULES}, or sudo systemctl stop ModemManager"
         );
-        return Finding::missing("ModemManager", "it runs, and talks to new serial ports", remedy);
+        return Diagnosis::missing("ModemManager", "it runs, and talks to new serial ports", remedy);
     }
-    Finding::good("ModemManager", if is_running { "is told to leave boards alone" } else { "does not run" })
+    Diagnosis::good("ModemManager", if is_running { "is told to leave boards alone" } else { "does not run" })
 }
 
 #[cfg(feature = "flash")]
-fn probes() -> Finding {
+fn probes() -> Diagnosis {
     let (usable, locked): (Vec<_>, Vec<_>) =
         fabswarm_flash::probe::probes().into_iter().partition(|probe| probe.is_accessible);
     let names = |probes: &[fabswarm_flash::probe::FoundProbe]| {
@@ -220,17 +220,20 @@ fn probes() -> Finding {
         let remedy = format!(
             "fabswarm doctor --udev-rules | sudo tee {UDEV_RULES} && sudo udevadm control --reload, then plug it in again"
         );
-        return Finding::missing("probes", format!("no access to {}", names(&locked)), remedy);
+        return Diagnosis::missing("probes", format!("no access to {}", names(&locked)), remedy);
     }
-    Finding::good("probes", if usable.is_empty() { "none is plugged in".to_owned() } else { names(&usable) })
+    Diagnosis::good(
+        "probes",
+        if usable.is_empty() { "none is plugged in".to_owned() } else { names(&usable) },
+    )
 }
 
 #[cfg(not(feature = "flash"))]
-fn probes() -> Finding {
-    Finding::good("probes", "not looked for: this build lacks the feature `flash`")
+fn probes() -> Diagnosis {
+    Diagnosis::good("probes", "not looked for: this build lacks the feature `flash`")
 }
 
-fn ports() -> Finding {
+fn ports() -> Diagnosis {
     let devices = fs::read_dir("/dev").into_iter().flatten().flatten();
     let mut ports: Vec<PathBuf> = devices
         .map(|device| device.path())
@@ -248,28 +251,30 @@ fn ports() -> Finding {
     if !locked.is_empty() {
         let remedy =
             "sudo usermod -aG dialout $USER, then log in again; or end the program that uses the port";
-        return Finding::missing("ports", format!("no access to {}", names(&locked)), remedy);
+        return Diagnosis::missing("ports", format!("no access to {}", names(&locked)), remedy);
     }
     if usable.is_empty() {
-        return Finding::good("ports", "none, as no board is plugged in");
+        return Diagnosis::good("ports", "none, as no board is plugged in");
     }
-    Finding::good("ports", format!("{}; `fabswarm boards list` says what is on them", names(&usable)))
+    Diagnosis::good("ports", format!("{}; `fabswarm boards list` says what is on them", names(&usable)))
 }
 
-fn cuda() -> Finding {
+fn cuda() -> Diagnosis {
     match first_line("nvidia-smi", &["--query-gpu=name,driver_version", "--format=csv,noheader"]) {
-        Some(gpu) => Finding::good("CUDA", gpu),
-        None => Finding::good("CUDA", "no GPU: large agents train on the CPU"),
+        Some(gpu) => Diagnosis::good("CUDA", gpu),
+        None => Diagnosis::good("CUDA", "no GPU: large agents train on the CPU"),
     }
 }
 
-fn data() -> Finding {
+fn data() -> Diagnosis {
     let folder = fabswarm_sim::cache_folder::find();
     let is_there = folder
         .as_ref()
         .is_some_and(|folder| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()));
     match folder {
-        Some(folder) if is_there => Finding::good("data", folder.display().to_string()),
-        _ => Finding::missing("data", "no data sets for large agents but the sample", "fabswarm data fetch"),
+        Some(folder) if is_there => Diagnosis::good("data", folder.display().to_string()),
+        _ => {
+            Diagnosis::missing("data", "no data sets for large agents but the sample", "fabswarm data fetch")
+        }
     }
 }

@@ -3,8 +3,8 @@
 use super::{Check, distance, narrow, wide};
 use crate::device::cpu::Cpu;
 use crate::device::{
-    BatchSchedule, Block, BroadcastHistory, Descent, Device, Error, Gradient, Packed, Reception, Result,
-    RoundMix,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, Error, Gradient, LedgerReception, Packed,
+    Result, RoundMix,
 };
 use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
@@ -204,7 +204,7 @@ fn ledger<D: Device>(
     let depth = ledger.depth();
     let mut history =
         BroadcastHistory { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
-    let mut reception = Reception::new(device, agents, ledger.shares())?;
+    let mut reception = LedgerReception::new(device, agents, ledger.shares())?;
     let (mut v, mut t, mut m) = (filled(6, words)?, filled(7, words)?, filled(11, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
     let mut mass = device.reals((agents - 1) * words)?;

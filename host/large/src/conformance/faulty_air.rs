@@ -10,7 +10,7 @@ use crate::device::{Device, Result};
 use crate::fab::{Fab, FabConfig, UpperLevel};
 use crate::training::links::TrainingNetwork;
 use fabswarm_sim::air::{Air, FrameVerdict};
-use fabswarm_sim::scenario::{AlgorithmKind, Scenario, ScenarioCommand, Silence, Silences, resolve_for};
+use fabswarm_sim::scenario::{AlgorithmKind, Outage, OutageList, Scenario, ScenarioCommand, resolve_for};
 use fabswarm_sim::swarm::HeapPeers;
 
 const ROUNDS: u32 = 80;
@@ -66,7 +66,7 @@ fn scenario() -> Scenario {
     let faults = &mut scenario.faults;
     (faults.iid_loss, faults.burst_loss, faults.burst_rounds) = (0.1, 0.2, 4.0);
     (faults.delay_rounds, faults.duplication, faults.reordering) = (3, 0.3, 0.3);
-    faults.radio_off = Silences(vec![Silence { agent: 1, from: 10, rounds: 15 }]);
+    faults.radio_off = OutageList(vec![Outage { agent: 1, from: 10, rounds: 15 }]);
     scenario
 }
 

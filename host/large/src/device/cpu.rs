@@ -20,8 +20,8 @@ use self::agent::AgentPass;
 pub use self::pass::CpuPass;
 use self::pass::ProgramBuffers;
 use super::{
-    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, MemoryUse, NO_SAMPLE,
-    Packed, Reception, Result, RoundMix,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, LedgerReception,
+    MemoryUse, NO_SAMPLE, Packed, Result, RoundMix,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::arena::Arena;
@@ -344,13 +344,13 @@ impl<S: Real> Device for Cpu<S> {
         m: &mut Vec<S>,
         t: &Vec<S>,
         packed: Packed,
-        reception: Option<&Reception<Self>>,
+        reception: Option<&LedgerReception<Self>>,
         momentum: f64,
     ) -> Result<()> {
         let momentum = S::from_f64(momentum);
         let vectors = m.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate();
         vectors.for_each(|(vector, (m, t))| {
-            let is_up = |reception: &Reception<Self>| reception.awake[vector % packed.agents] != 0;
+            let is_up = |reception: &LedgerReception<Self>| reception.awake[vector % packed.agents] != 0;
             if packed.is_own(vector) && reception.is_none_or(is_up) {
                 m.iter_mut().zip(t).for_each(|(m, &t)| *m = accumulated(momentum, *m, t));
             }
@@ -364,7 +364,7 @@ impl<S: Real> Device for Cpu<S> {
         v: &Vec<S>,
         t: &Vec<S>,
         packed: Packed,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
     ) -> Result<()> {
         ledger::record_broadcast(history, v, t, packed, reception);
         Ok(())
@@ -375,7 +375,7 @@ impl<S: Real> Device for Cpu<S> {
         v: &mut Vec<S>,
         packed: Packed,
         history: &BroadcastHistory<Self>,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
         descent: Option<(&Vec<S>, [f64; 2])>,
     ) -> Result<()> {
         let descent = descent.map(|(t, steps)| (&t[..], steps.map(S::from_f64)));
@@ -390,7 +390,7 @@ impl<S: Real> Device for Cpu<S> {
         gradient: Gradient<'_, Self>,
         packed: Packed,
         history: &BroadcastHistory<Self>,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
     ) -> Result<()> {
         ledger::track(t, mass, gradient, packed, history, reception);
         Ok(())

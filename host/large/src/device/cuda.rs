@@ -68,7 +68,7 @@ pub struct Cuda {
     blas: [CudaBlas; 2],
     kernels: Kernels,
     precision: Precision,
-    replays: HashMap<usize, Replay>,
+    replays: HashMap<usize, CapturedWork>,
     /// What this process has allocated for buffers.
     allocations: Arc<AllocationCounter>,
     /// Kept alive for cuBLAS.
@@ -85,7 +85,7 @@ impl Debug for Cuda {
 }
 
 /// How far a piece of work is on its way to being replayed.
-enum Replay {
+enum CapturedWork {
     /// It ran once, so everything lazy about it is loaded.
     Ran,
     Recorded(CudaGraph),

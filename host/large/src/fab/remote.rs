@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::{Imbalance, StatePart};
+use super::{StatePart, TrackerImbalance};
 use crate::device::{Block, Result};
 use crate::real::Real;
 
@@ -35,7 +35,7 @@ pub trait RemoteHosts<S>: Debug + Send {
     fn halt(&self) -> Result<u32>;
 
     /// The [`Fab::imbalances`](super::Fab::imbalances) of all hosts together.
-    fn imbalances(&self) -> Result<Vec<Imbalance>>;
+    fn imbalances(&self) -> Result<Vec<TrackerImbalance>>;
 }
 
 /// Rows of a part of the state, each on the host of its owner. Parts without rows have a word for every sample.

@@ -3,7 +3,7 @@
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::state_part::VectorPart;
-use crate::device::{Device, Gradient, Packed, Reception, Result, RoundMix};
+use crate::device::{Device, Gradient, LedgerReception, Packed, Result, RoundMix};
 
 /// One set of vectors of all agents: y and z, or x.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ impl<D: Device> ExchangedVectors<D> {
     }
 
     /// `m ← β m + t` of all agents that are up, where there is momentum.
-    pub(super) fn accumulate(&mut self, device: &D, reception: Option<&Reception<D>>) -> Result<()> {
+    pub(super) fn accumulate(&mut self, device: &D, reception: Option<&LedgerReception<D>>) -> Result<()> {
         let Some(MomentumState { factor, accumulator }) = &mut self.momentum else { return Ok(()) };
         device.accumulate(accumulator, &self.t, self.packed, reception, *factor)
     }
@@ -259,9 +259,15 @@ impl<D: Device> ExchangedVectors<D> {
     }
 
     /// `Σt − Σd` of the agents that are computed here, word by word.
-    pub(super) fn imbalance(&self, device: &D, parity: usize, strengths: &D::Reals) -> Result<Imbalance> {
+    pub(super) fn imbalance(
+        &self,
+        device: &D,
+        parity: usize,
+        strengths: &D::Reals,
+    ) -> Result<TrackerImbalance> {
         let Packed { groups, agents, stride, .. } = self.packed;
-        let mut whole = Imbalance { sums: vec![0.0; groups * stride], sizes: vec![0.0; groups * stride] };
+        let mut whole =
+            TrackerImbalance { sums: vec![0.0; groups * stride], sizes: vec![0.0; groups * stride] };
         for vector in self.own_vectors() {
             let first = vector / agents * stride;
             let read = |part| self.read(device, (part, parity), strengths, vector * stride, stride);
@@ -292,16 +298,16 @@ pub(super) fn add_words<D: Device>(
 
 /// How far trackers and what waits are from the gradients they stand for, word by word.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Imbalance {
+pub struct TrackerImbalance {
     /// `Σt + Σ(what waits) − Σd`.
     pub sums: Vec<f64>,
     /// `Σ|d|`.
     pub sizes: Vec<f64>,
 }
 
-impl Imbalance {
+impl TrackerImbalance {
     /// The same of two sets of agents together.
-    pub fn add(&mut self, other: &Imbalance) {
+    pub fn add(&mut self, other: &TrackerImbalance) {
         for (to, from) in [(&mut self.sums, &other.sums), (&mut self.sizes, &other.sizes)] {
             to.resize(to.len().max(from.len()), 0.0);
             to.iter_mut().zip(from).for_each(|(to, from)| *to += from);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fabswarm_large::device::{self, Block};
-use fabswarm_large::fab::{Imbalance, RemoteHosts, StatePart};
+use fabswarm_large::fab::{RemoteHosts, StatePart, TrackerImbalance};
 use fabswarm_large::training::block::{to_bytes, to_words};
 
 use super::run::ClusterRun;
@@ -20,7 +20,7 @@ pub struct ClusterSwarm(pub Arc<ClusterRun>);
 
 impl ClusterSwarm {
     /// Fetches the imbalances of one host, in as many messages as they take.
-    fn fetch_imbalances(&self, host: usize) -> Result<Vec<Imbalance>, Error> {
+    fn fetch_imbalances(&self, host: usize) -> Result<Vec<TrackerImbalance>, Error> {
         let mut numbers: Vec<f64> = Vec::new();
         loop {
             let request = Request::Imbalances { round: self.0.round(), offset: numbers.len() };
@@ -32,7 +32,7 @@ impl ClusterSwarm {
             let count = sums.iter().fold(0_usize, |count, &more| count.saturating_add(more));
             if numbers.len() / 2 >= count || body.is_empty() {
                 let mut rest = numbers.into_iter();
-                let part = |count: usize| Imbalance {
+                let part = |count: usize| TrackerImbalance {
                     sums: rest.by_ref().take(count).collect(),
                     sizes: rest.by_ref().take(count).collect(),
                 };
@@ -104,11 +104,11 @@ impl RemoteHosts<f32> for ClusterSwarm {
         Ok(last)
     }
 
-    fn imbalances(&self) -> device::Result<Vec<Imbalance>> {
-        let mut whole: Vec<Imbalance> = Vec::new();
+    fn imbalances(&self) -> device::Result<Vec<TrackerImbalance>> {
+        let mut whole: Vec<TrackerImbalance> = Vec::new();
         for host in self.0.hosts() {
             let parts = self.fetch_imbalances(host)?;
-            whole.resize(whole.len().max(parts.len()), Imbalance::default());
+            whole.resize(whole.len().max(parts.len()), TrackerImbalance::default());
             whole.iter_mut().zip(&parts).for_each(|(whole, part)| whole.add(part));
         }
         Ok(whole)

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Experiment, Keys, Series, Workload};
 use crate::method::{MethodKind, StepSizes};
-use crate::verdict::Claim;
+use crate::verdict::StatedClaim;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound = "")]
@@ -18,7 +18,7 @@ struct ExperimentFile<W: Workload> {
     axes: Vec<W::Axis>,
     seeds: u64,
     #[serde(default = "Vec::new")]
-    claim: Vec<Claim<W::Rule>>,
+    claim: Vec<StatedClaim<W::Rule>>,
     #[serde(default)]
     margin: f64,
     #[serde(default)]

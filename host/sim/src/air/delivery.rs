@@ -47,7 +47,7 @@ pub trait Listener<T>: Send {
 }
 
 /// A listener, what arrives at it, and what it does with it.
-type Turn<'a, R> = (&'a mut R, &'a [Arrival], &'a mut [FrameVerdict]);
+type ListenerWork<'a, R> = (&'a mut R, &'a [Arrival], &'a mut [FrameVerdict]);
 
 impl Delivery {
     /// Begins a new slot.
@@ -103,7 +103,7 @@ impl Delivery {
             opened.iter_mut().enumerate().for_each(|(index, opened)| open(index, opened));
         }
 
-        let mut turns: Vec<Turn<'_, R>> = Vec::with_capacity(listeners.len());
+        let mut turns: Vec<ListenerWork<'_, R>> = Vec::with_capacity(listeners.len());
         let (mut arrivals, mut verdicts, mut start) = (&arrivals[..], &mut verdicts[..], 0);
         for (listener, &end) in listeners.iter_mut().zip(&*ends) {
             let (own, others) = arrivals.split_at(end - start);
@@ -111,7 +111,7 @@ impl Delivery {
             turns.push((listener, own, own_verdicts));
             (arrivals, verdicts, start) = (others, other_verdicts, end);
         }
-        let take_turns = |_: usize, group: &mut &mut [Turn<'_, R>]| {
+        let take_turns = |_: usize, group: &mut &mut [ListenerWork<'_, R>]| {
             let needed = group.iter().flat_map(|(listener, arrivals, _)| {
                 arrivals.iter().map(|arrival| listener.expect(arrival.sender as usize))
             });

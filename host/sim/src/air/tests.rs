@@ -1,7 +1,7 @@
 //! The air as a whole.
 
 use super::*;
-use crate::scenario::{self, Silences, TopologyKind};
+use crate::scenario::{self, OutageList, TopologyKind};
 use proptest::prelude::*;
 
 /// What a receiver hears: slot, receiver, sender, bytes.
@@ -75,7 +75,7 @@ fn the_chain_without_faults_is_the_clear_way() {
         scenario.network.topology = topology;
         let (clear, heard_clear) = fly(&scenario, 100);
         // Somebody silent after the end keeps the air from taking the short way.
-        scenario.faults.radio_off = Silences(vec![scenario::Silence { agent: 0, from: 1000, rounds: 1 }]);
+        scenario.faults.radio_off = OutageList(vec![scenario::Outage { agent: 0, from: 1000, rounds: 1 }]);
         let (chain, heard_chain) = fly(&scenario, 100);
         assert!(clear.is_clear && !chain.is_clear);
         assert_eq!(heard_clear, heard_chain);
@@ -146,7 +146,7 @@ fn duplicates_reorderings_and_damages_are_as_asked() {
 #[test]
 fn silent_agents_neither_send_nor_hear() {
     let mut scenario = complete(no_faults());
-    scenario.faults.radio_off = Silences(vec![scenario::Silence { agent: 3, from: 20, rounds: 10 }]);
+    scenario.faults.radio_off = OutageList(vec![scenario::Outage { agent: 3, from: 20, rounds: 10 }]);
     let (air, heard) = fly(&scenario, 50);
     let is_about = |heard: &&Delivery| heard.1 == 3 || heard.2 == 3;
     let slots: Vec<u32> = heard.iter().filter(is_about).map(|heard| heard.0).collect();
@@ -218,8 +218,8 @@ proptest! {
         scenario.network.topology = topology;
         scenario.faults = scenario::FaultsSection {
             iid_loss, burst_loss, burst_rounds: 10.0, delay_rounds, duplication, reordering, bit_corruption,
-            radio_off: Silences(vec![scenario::Silence { agent: silent.0 % agents, from: silent.1, rounds: silent.2 }]),
-            frozen: Silences::default(),
+            radio_off: OutageList(vec![scenario::Outage { agent: silent.0 % agents, from: silent.1, rounds: silent.2 }]),
+            frozen: OutageList::default(),
             crashes: scenario::Crashes(vec![scenario::Crash {
                 agent: crash.0 % agents, round: crash.1, down_rounds: crash.2, keeps_memory: true,
             }]),

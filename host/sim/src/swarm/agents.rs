@@ -31,7 +31,7 @@ pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
 use reception_pool::ReceptionPool;
 pub use remote::{BoardChange, BoardReports, BoardWarning, DigestCounts, Remote, ShadowRound};
-use sim_agent::{HeapAgent, Outbox, SavedAgent, SimAgent, Turn};
+use sim_agent::{FrameQueue, HeapAgent, SavedAgent, SimAgent, Turn};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
                 has_sent: false,
                 fragments: (setup.forged_fragments > 0)
                     .then(|| FragmentPath::new(id, setup.forged_fragments, setup.seed)),
-                outbox: Outbox::default(),
+                outbox: FrameQueue::default(),
                 report: None,
                 refused: 0,
                 saved: None,

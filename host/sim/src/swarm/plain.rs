@@ -55,13 +55,13 @@ pub struct PlainFab<S, G> {
     /// Each word's step size, as a row.
     steps: Vec<S>,
     round: u32,
-    v: StateRows<S>,
-    t: StateRows<S>,
-    d: StateRows<S>,
+    v: AgentRows<S>,
+    t: AgentRows<S>,
+    d: AgentRows<S>,
     /// m of momentum; without rows where β is 0.
-    accumulator: StateRows<S>,
+    accumulator: AgentRows<S>,
     /// What each agent broadcasts in a round: its decision and the share of its tracker.
-    broadcasts: StateRows<S>,
+    broadcasts: AgentRows<S>,
     /// Of the round that comes.
     links: LinkTable,
     /// One for each block of links.
@@ -125,7 +125,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
 }
 
 /// One row per agent. Rows are aligned to cache lines: a vector load that straddles two of them takes twice as long.
-type StateRows<S> = AVec<S, ConstAlign<64>>;
+type AgentRows<S> = AVec<S, ConstAlign<64>>;
 
 /// Words of an agent's row: its packed state, and zeros up to whole vector registers.
 const fn stride(shape: &Shape) -> usize {
@@ -137,12 +137,12 @@ const fn exchanged_stride(shape: &Shape) -> usize {
     (shape.words() - shape.exchanged().start).next_multiple_of(PIECE)
 }
 
-fn zeros<S: Scalar>(words: usize) -> StateRows<S> {
-    StateRows::from_iter(0, std::iter::repeat_n(S::ZERO, words))
+fn zeros<S: Scalar>(words: usize) -> AgentRows<S> {
+    AgentRows::from_iter(0, std::iter::repeat_n(S::ZERO, words))
 }
 
 /// Packed states as rows.
-fn rows<S: Scalar>(shape: &Shape, packed: &[S]) -> StateRows<S> {
+fn rows<S: Scalar>(shape: &Shape, packed: &[S]) -> AgentRows<S> {
     let agents = packed.len() / shape.words();
     let mut rows = zeros(agents * stride(shape));
     for (row, packed) in rows.chunks_exact_mut(stride(shape)).zip(packed.chunks_exact(shape.words())) {

@@ -236,7 +236,7 @@ impl<S: Scalar> Swarm for UnguardedFab<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Crash, Crashes, Scenario, Silence, Silences};
+    use crate::scenario::{Crash, Crashes, Outage, OutageList, Scenario};
     use fabswarm_shared::fab::Steps;
     use fabswarm_shared::graph::Weights;
     use fabswarm_shared::problem::{Penalty, PenaltyForm};
@@ -259,8 +259,8 @@ mod tests {
 
     #[test]
     fn who_is_frozen_does_not_move() {
-        let frozen = Silence { agent: 3, from: 5, rounds: 4 };
-        let mut swarm = swarm(|scenario| scenario.faults.frozen = Silences(vec![frozen]));
+        let frozen = Outage { agent: 3, from: 5, rounds: 4 };
+        let mut swarm = swarm(|scenario| scenario.faults.frozen = OutageList(vec![frozen]));
         for round in 0..12 {
             let before = decision(&swarm, 3);
             swarm.step().unwrap();

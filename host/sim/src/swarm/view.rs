@@ -258,7 +258,7 @@ const fn mixed(receiver: u32, sender: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Crash, Crashes, Scenario, Silence, Silences, TopologyKind};
+    use crate::scenario::{Crash, Crashes, Outage, OutageList, Scenario, TopologyKind};
     use crate::trial;
 
     fn view_after(rounds: u32, request: &ViewRequest, change: impl FnOnce(&mut Scenario)) -> SwarmView {
@@ -299,7 +299,7 @@ mod tests {
     fn a_link_that_loses_everything_is_not_up() {
         let silent = |scenario: &mut Scenario| {
             scenario.network.topology = TopologyKind::Complete;
-            scenario.faults.radio_off = Silences(vec![Silence { agent: 3, from: 4, rounds: 4 }]);
+            scenario.faults.radio_off = OutageList(vec![Outage { agent: 3, from: 4, rounds: 4 }]);
             let crash = Crash { agent: 5, round: 6, down_rounds: 10, keeps_memory: true };
             scenario.faults.crashes = Crashes(vec![crash]);
         };

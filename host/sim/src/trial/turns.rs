@@ -28,13 +28,13 @@ pub(super) fn turns(scenario: &Scenario, source: &LinkSource, audiences: &[u32])
     if scenario.algorithm.gather_rounds >= 0 || !source.is_foreseen() || !is_lock_step {
         return chosen_turns(scenario);
     }
-    if (Mixing { source, audiences, arriving: 1.0 })
+    if (Gather { source, audiences, arriving: 1.0 })
         .rounds_to_spread()
         .is_some_and(|rounds| rounds <= WELL_MIXED)
     {
         return Turns::TOGETHER;
     }
-    let mixing = Mixing { source, audiences, arriving: arriving(scenario) };
+    let mixing = Gather { source, audiences, arriving: arriving(scenario) };
     match mixing.rounds_to_spread() {
         Some(gather_rounds) if mixing.gain(gather_rounds) <= LARGEST_GAIN => {
             // One descent is enough to be near; the gather after it may not come to its end.
@@ -80,14 +80,14 @@ pub fn self_weight(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) 
 }
 
 /// What a gather does to one number per agent, on average over lost frames.
-struct Mixing<'a, G> {
+struct Gather<'a, G> {
     source: &'a G,
     audiences: &'a [u32],
     /// Fraction of the frames that arrive.
     arriving: f64,
 }
 
-impl<G: Schedule> Mixing<'_, G> {
+impl<G: Schedule> Gather<'_, G> {
     /// Rounds after which all agents know the first one equally well, unless that takes too long.
     fn rounds_to_spread(&self) -> Option<u32> {
         let mut known = vec![0.0; self.source.agents()];
@@ -227,14 +227,14 @@ mod tests {
     fn a_star_would_overshoot() {
         let star = Star(10);
         let audiences: Vec<u32> = (0..10).map(|agent| if agent == 0 { 9 } else { 1 }).collect();
-        let mixing = Mixing { source: &star, audiences: &audiences, arriving: 1.0 };
+        let mixing = Gather { source: &star, audiences: &audiences, arriving: 1.0 };
         assert!(mixing.gain(20) > 2.0, "{}", mixing.gain(20));
         let ring = fabswarm_shared::graph::Graph {
             topology: fabswarm_shared::graph::Topology::Ring,
             agents: 10,
             seed: 0,
         };
-        let mixing = Mixing { source: &ring, audiences: &[1; 10], arriving: 0.8 };
+        let mixing = Gather { source: &ring, audiences: &[1; 10], arriving: 0.8 };
         assert!((mixing.gain(50) - 1.0).abs() < 1e-9);
     }
 

@@ -9,12 +9,12 @@ const MOST_RUNS: usize = 100_000;
 
 /// A key and the values it takes.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(super) struct SweptKey {
     pub(super) key: &'static ScenarioKey,
     pub(super) values: Vec<Value>,
 }
 
-impl Axis {
+impl SweptKey {
     /// The values that `text` names: `0,0.3,0.6`, `1..10` with both ends, or a single one.
     pub(super) fn parse(key: &'static ScenarioKey, text: &str) -> Result<Self> {
         // A free text may contain commas of its own.
@@ -101,7 +101,7 @@ pub(super) struct Combination {
 }
 
 /// All combinations; the last axis changes fastest.
-pub(super) fn combinations(axes: &[Axis]) -> Result<Vec<Combination>> {
+pub(super) fn combinations(axes: &[SweptKey]) -> Result<Vec<Combination>> {
     let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.values.len()));
     if count.is_none_or(|count| count > MOST_RUNS) {
         bail!(fault!("the values make more than {MOST_RUNS} runs"; "sweep fewer keys at a time"));
@@ -134,9 +134,9 @@ mod tests {
     use super::*;
     use fabswarm_sim::scenario::keys;
 
-    fn axis(flag: &str, text: &str) -> Result<Axis> {
+    fn axis(flag: &str, text: &str) -> Result<SweptKey> {
         let key = keys().iter().find(|key| key.flag == flag).expect("a key has this flag");
-        Axis::parse(key, text)
+        SweptKey::parse(key, text)
     }
 
     fn values(flag: &str, text: &str) -> Vec<String> {

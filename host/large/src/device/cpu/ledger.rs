@@ -15,7 +15,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use crate::device::{BroadcastHistory, Gradient, Packed, Reception};
+use crate::device::{BroadcastHistory, Gradient, LedgerReception, Packed};
 use crate::real::Real;
 
 /// Words of one agent that stay in cache while its neighbours' are added.
@@ -27,7 +27,7 @@ pub(super) fn record_broadcast<S: Real>(
     v: &[S],
     t: &[S],
     packed: Packed,
-    reception: &Reception<Cpu<S>>,
+    reception: &LedgerReception<Cpu<S>>,
 ) {
     let now = history.place(packed, reception.round[0], 0, 0);
     let decisions = history.v[now..now + packed.words()].par_chunks_mut(packed.stride);
@@ -49,7 +49,7 @@ pub(super) fn pull<S: Real>(
     v: &mut [S],
     packed: Packed,
     history: &BroadcastHistory<Cpu<S>>,
-    reception: &Reception<Cpu<S>>,
+    reception: &LedgerReception<Cpu<S>>,
     descent: Option<(&[S], [S; 2])>,
 ) {
     v.par_chunks_mut(packed.stride).enumerate().for_each(|(vector, v)| {
@@ -82,7 +82,7 @@ pub(super) fn track<S: Real>(
     gradient: Gradient<'_, Cpu<S>>,
     packed: Packed,
     history: &BroadcastHistory<Cpu<S>>,
-    reception: &Reception<Cpu<S>>,
+    reception: &LedgerReception<Cpu<S>>,
 ) {
     let Gradient { fresh, last, regulariser } = gradient;
     let (agents, stride) = (packed.agents, packed.stride);
@@ -155,7 +155,7 @@ fn recent<S: Real>(since: &[&[S]], share: S, word: usize) -> S {
 
 /// Senders that `receiver` gets something from, with its age.
 fn senders<S: Real>(
-    reception: &Reception<Cpu<S>>,
+    reception: &LedgerReception<Cpu<S>>,
     packed: Packed,
     receiver: usize,
 ) -> impl Iterator<Item = (usize, usize)> {
@@ -203,7 +203,7 @@ mod tests {
             let mut history = BroadcastHistory { depth: DEPTH, v: vec![0.0; DEPTH * words], t: vec![0.0; DEPTH * words] };
             let share = 0.1 / (AGENTS - 1) as f64;
             let shares = (0..AGENTS * AGENTS).map(|link| if link % (AGENTS + 1) == 0 { 0.9 } else { share });
-            let mut reception: Reception<Cpu<f64>> = Reception {
+            let mut reception: LedgerReception<Cpu<f64>> = LedgerReception {
                 ages: vec![0; AGENTS * AGENTS],
                 awake: vec![1; AGENTS],
                 round: vec![0],

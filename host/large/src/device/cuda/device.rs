@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::kernels::{Arg, blocks};
 use super::mixing::terms;
 use super::{
-    Cuda, CudaMixing, CudaPass, DeviceBuffer, Gpu, POOL_PIECE, Precision, Reals, Replay, during, own_agents,
+    CapturedWork, Cuda, CudaMixing, CudaPass, DeviceBuffer, Gpu, POOL_PIECE, Precision, Reals, during,
+    own_agents,
 };
 use crate::device::{
-    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Error, Gradient, MemoryUse,
-    Packed, Reception, Result, RoundMix,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Error, Gradient, LedgerReception,
+    MemoryUse, Packed, Result, RoundMix,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
@@ -227,7 +228,7 @@ impl Device for Cuda {
         m: &mut Reals,
         t: &Reals,
         packed: Packed,
-        reception: Option<&Reception<Self>>,
+        reception: Option<&LedgerReception<Self>>,
         momentum: f64,
     ) -> Result<()> {
         let awake = reception.map_or(0, |reception| reception.awake.pointer);
@@ -242,7 +243,7 @@ impl Device for Cuda {
         v: &Reals,
         t: &Reals,
         packed: Packed,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
     ) -> Result<()> {
         let vectors = [v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
         let mut args = vectors.map(Arg::At).to_vec();
@@ -257,7 +258,7 @@ impl Device for Cuda {
         v: &mut Reals,
         packed: Packed,
         history: &BroadcastHistory<Self>,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
         descent: Option<(&Reals, [f64; 2])>,
     ) -> Result<()> {
         let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
@@ -276,7 +277,7 @@ impl Device for Cuda {
         gradient: Gradient<'_, Self>,
         packed: Packed,
         history: &BroadcastHistory<Self>,
-        reception: &Reception<Self>,
+        reception: &LedgerReception<Self>,
     ) -> Result<()> {
         let mut args = [t.exact.pointer, mass.exact.pointer].map(Arg::At).to_vec();
         args.extend(terms(&gradient));
@@ -371,13 +372,13 @@ impl Device for Cuda {
 
     fn replay(&mut self, key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         match self.replays.get(&key) {
-            Some(Replay::Recorded(graph)) => during("replaying a round", graph.launch()),
+            Some(CapturedWork::Recorded(graph)) => during("replaying a round", graph.launch()),
             None => {
                 record(self)?;
-                self.replays.insert(key, Replay::Ran);
+                self.replays.insert(key, CapturedWork::Ran);
                 Ok(())
             }
-            Some(Replay::Ran) => {
+            Some(CapturedWork::Ran) => {
                 let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
                 during("recording a round", self.main().begin_capture(mode))?;
                 let recorded = record(self);
@@ -386,7 +387,7 @@ impl Device for Cuda {
                 recorded?;
                 let graph = graph.ok_or_else(|| Error::cuda("recording a round", "nothing was recorded"))?;
                 during("replaying a round", graph.launch())?;
-                self.replays.insert(key, Replay::Recorded(graph));
+                self.replays.insert(key, CapturedWork::Recorded(graph));
                 Ok(())
             }
         }

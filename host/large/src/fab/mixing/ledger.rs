@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use crate::device::{BroadcastHistory, Descent, Device, Gradient, Packed, Reception, Result};
+use crate::device::{BroadcastHistory, Descent, Device, Gradient, LedgerReception, Packed, Result};
 use crate::fab::exchange::LedgerExchange;
 use crate::fab::parcel::{ParcelPart, ParcelRoute, ParcelSink, ParcelSource};
 use crate::fab::state_part::VectorPart;
-use crate::fab::vectors::{ExchangedVectors, Imbalance, add_words};
+use crate::fab::vectors::{ExchangedVectors, TrackerImbalance, add_words};
 
 /// A push that survives lost and late frames.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Ledger {
 /// The ledger of all sets of vectors.
 #[derive(Debug)]
 pub(in crate::fab) struct LedgerMixing<D: Device> {
-    reception: Reception<D>,
+    reception: LedgerReception<D>,
     adapts_first: bool,
     sets: Vec<LedgerSet<D>>,
 }
@@ -75,7 +75,7 @@ impl<D: Device> LedgerMixing<D> {
             Ok(LedgerSet { packed, history: BroadcastHistory { depth, v, t }, mass })
         };
         Ok(LedgerMixing {
-            reception: Reception::new(device, ledger.audiences.len(), ledger.shares())?,
+            reception: LedgerReception::new(device, ledger.audiences.len(), ledger.shares())?,
             adapts_first,
             sets: sets.iter().map(set).collect::<Result<_>>()?,
         })
@@ -159,7 +159,12 @@ impl<D: Device> LedgerMixing<D> {
     }
 
     /// Adds what waits, as far as it is kept here.
-    pub(in crate::fab) fn add_waiting(&self, device: &D, set: usize, whole: &mut Imbalance) -> Result<()> {
+    pub(in crate::fab) fn add_waiting(
+        &self,
+        device: &D,
+        set: usize,
+        whole: &mut TrackerImbalance,
+    ) -> Result<()> {
         let LedgerSet { packed, mass, .. } = &self.sets[set];
         for (group, sums) in whole.sums.chunks_mut(packed.stride).enumerate() {
             for link in own_links(*packed, group * packed.agents..(group + 1) * packed.agents) {

@@ -7,7 +7,7 @@ use super::super::{Evaluation, TrainingOutcome, TrainingPlan, report};
 use super::*;
 use crate::data::Cache;
 use crate::device::{self, cpu::Cpu};
-use crate::fab::{Imbalance, RemoteHosts, StatePart};
+use crate::fab::{RemoteHosts, StatePart, TrackerImbalance};
 use crate::training::checkpoint::Checkpoint;
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::ResolvedScenario;
@@ -40,11 +40,11 @@ fn begin(trainer: &mut BlockTrainer<'_, Cpu<f32>>) -> Vec<Parcel> {
 }
 
 /// Sums the imbalances of all hosts.
-fn imbalances(trainers: &[BlockTrainer<'_, Cpu<f32>>]) -> Vec<Imbalance> {
-    let mut whole: Vec<Imbalance> = Vec::new();
+fn imbalances(trainers: &[BlockTrainer<'_, Cpu<f32>>]) -> Vec<TrackerImbalance> {
+    let mut whole: Vec<TrackerImbalance> = Vec::new();
     for trainer in trainers {
         let parts = trainer.swarm().imbalances().unwrap();
-        whole.resize(parts.len(), Imbalance::default());
+        whole.resize(parts.len(), TrackerImbalance::default());
         whole.iter_mut().zip(&parts).for_each(|(whole, part)| whole.add(part));
     }
     whole
@@ -126,7 +126,7 @@ impl RemoteHosts<f32> for LocalHosts {
         Ok(round)
     }
 
-    fn imbalances(&self) -> device::Result<Vec<Imbalance>> {
+    fn imbalances(&self) -> device::Result<Vec<TrackerImbalance>> {
         Ok(imbalances(&self.trainers.lock().unwrap()))
     }
 }

@@ -1,14 +1,14 @@
 //! Agents that are away: silent, frozen, or down after a crash.
 
-use crate::scenario::{Crash, FaultsSection, Silence};
+use crate::scenario::{Crash, FaultsSection, Outage};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 
 /// Who is away when.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Outages {
-    silences: Vec<Silence>,
-    freezes: Vec<Silence>,
+    silences: Vec<Outage>,
+    freezes: Vec<Outage>,
     crashes: Vec<Crash>,
     /// Agents whose boards are gone.
     lost: BTreeSet<usize>,
@@ -88,7 +88,7 @@ impl Outages {
     }
 }
 
-fn is_within(spans: &[Silence], agent: usize, slot: u32) -> bool {
+fn is_within(spans: &[Outage], agent: usize, slot: u32) -> bool {
     spans
         .iter()
         .any(|span| span.agent == agent && slot.checked_sub(span.from).is_some_and(|past| past < span.rounds))

@@ -22,7 +22,7 @@ pub(super) struct SimAgent<const WORDS: usize> {
     /// How frames reach it where an intruder forges fragments.
     pub(super) fragments: Option<FragmentPath>,
     /// Frames that are sealed and not yet on the air.
-    pub(super) outbox: Outbox,
+    pub(super) outbox: FrameQueue,
     /// The end of its current round, until it has been looked at.
     pub(super) report: Option<Report>,
     /// Frames that it refused since its last round ended.
@@ -83,12 +83,12 @@ impl<const WORDS: usize> SimAgent<WORDS> {
 
 /// Frames, one after the other in a buffer that is used again.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct FrameQueue {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Outbox {
+impl FrameQueue {
     fn push(&mut self, frame: &[u8]) {
         self.bytes.extend_from_slice(frame);
         self.ends.push(self.bytes.len());
