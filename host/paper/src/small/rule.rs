@@ -160,7 +160,7 @@ impl MethodRule {
                 .filter(|one| is_meant(labels, &one.series.label) && is_panel(of, &one.series.panel));
             let case = |one: &MethodOutcome| Case {
                 outcome: case(one).into(),
-                measured: format!("{} {}", name(one), rounds_or_why(one)),
+                measured: format!("{}: {}", name(one), rounds_or_why(one)),
             };
             meant.map(case).collect()
         };
@@ -191,7 +191,7 @@ impl MethodRule {
                 let case = |pair: &[&MethodOutcome]| {
                     let (comparison, texts) = measure.compare(pair[0], pair[1], 1.0, margin);
                     let [first, second] = [name(pair[0]), name(pair[1])];
-                    let measured = format!("{first} {}, {second} {}", texts[0], texts[1]);
+                    let measured = format!("{first}: {}, {second}: {}", texts[0], texts[1]);
                     Case { outcome: comparison.outcome, measured }
                 };
                 chains.iter().flat_map(|chain| chain.windows(2).map(case).collect::<Vec<_>>()).collect()
@@ -295,13 +295,13 @@ fn printed(column: PrintedColumn, within: f64, one: &MethodOutcome) -> Case {
         _ => false,
     };
     let expected = number.map_or(work.paper.clone().unwrap_or_default(), |number: f64| number.to_string());
-    Case { outcome: holds.into(), measured: format!("{} {} ({expected})", name(one), rounds_or_why(one)) }
+    Case { outcome: holds.into(), measured: format!("{}: {} ({expected})", name(one), rounds_or_why(one)) }
 }
 
 /// The label, and the panel where there are some.
 fn name(one: &MethodOutcome) -> String {
     let (panel, label) = (&one.series.panel, &one.series.label);
-    if panel.is_empty() { label.clone() } else { format!("{panel}, {label}:") }
+    if panel.is_empty() { label.clone() } else { format!("{panel}, {label}") }
 }
 
 /// Rounds to one per cent in words: a mean, how many seeds got there, or what happened instead.
