@@ -9,6 +9,7 @@
 //! ```
 
 use super::peers::Peers;
+use super::receive::RUMOUR_ROUNDS;
 use super::{ALONE_ROUNDS, Agent, Epoch, MemberSet, Received, Refusal, Rumour};
 use crate::problem::Problem;
 use crate::wire::SCHEMA;
@@ -142,6 +143,9 @@ where
     /// or for a higher founding, with an epoch of that.
     fn is_asked(&self, hello: &Hello) -> bool {
         let is_joiner = hello.member_of == Epoch::NONE;
+        if self.is_fellow(hello) && !self.has_lost(hello) {
+            return false;
+        }
         let is_of_ours = hello.epoch.is_of_founding(self.epoch);
         is_joiner || (!self.is_waiting() && (is_of_ours || hello.epoch.is_of_founding(hello.member_of)))
     }
@@ -149,6 +153,15 @@ where
     /// Whether the sender of a hello takes part in this founding.
     pub(super) fn is_fellow(&self, hello: &Hello) -> bool {
         hello.member_of != Epoch::NONE && hello.member_of.is_of_founding(self.epoch)
+    }
+
+    /// Whether the sender of a hello fell behind in this epoch. One that was heard of late did not: it asks another part, and somebody
+    /// has held its hello back.
+    fn has_lost(&self, hello: &Hello) -> bool {
+        let peer = self.peers.find(hello.sender).ok().map(|at| self.peers.get(at));
+        let last = peer.filter(|peer| peer.taken_round.is_some()).map(|peer| peer.taken_at);
+        let is_over = |last| self.round > RUMOUR_ROUNDS.saturating_add(last);
+        last.is_some_and(is_over) && hello.round <= self.round
     }
 
     /// Whether it waits and has heard nobody for long who takes part. Only then does it let other joiners in, or go on by itself.

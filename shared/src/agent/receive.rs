@@ -89,7 +89,7 @@ pub enum Refusal {
 const ROUNDS_AHEAD: u32 = 64;
 
 /// Rounds in which an agent asks for another part of the swarm that it has heard of, at least.
-const RUMOUR_ROUNDS: u32 = 16;
+pub(super) const RUMOUR_ROUNDS: u32 = 16;
 
 impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
 where
@@ -169,11 +169,16 @@ where
             // The agent follows its own epoch without asking.
             Frame::Data(header, _) if header.epoch == self.epoch.tag() => return,
             Frame::Hello(hello) if self.is_fellow(hello) => hello.rounds_left.saturating_sub(1),
-            Frame::Hello(_) => return,
+            // Its round is that of the agent that passes it on, which may be of this part.
+            Frame::Hello(_) | Frame::Admission(_) => return,
             Frame::Members(header, _) => header.rounds_left.saturating_sub(1),
             _ => self.rumour_rounds(),
         };
-        let lead = if self.is_lock_step() { frame.round().saturating_sub(self.round) } else { 0 };
+        let ahead = if self.is_lock_step() { frame.round().saturating_sub(self.round) } else { 0 };
+        // Members of one founding may be one round apart for a moment. A hello names the round of another part.
+        let is_other_part = frame.epoch().is_some_and(|epoch| !epoch.is_of_founding(self.epoch));
+        let is_certain = ahead > 1 || is_other_part || matches!(frame, Frame::Hello(_));
+        let lead = if is_certain { ahead } else { 0 };
         let epoch = frame.epoch().filter(|epoch| epoch.is_of_higher_founding(self.epoch));
         self.rumour.hear(lead, epoch, self.round, rounds_left);
     }

@@ -58,7 +58,6 @@ impl Rumour {
 
     /// Takes note of a part that is `lead` rounds ahead of the agent's round `own`, or in `epoch` of a higher founding.
     pub(super) fn hear(&mut self, lead: u32, epoch: Option<Epoch>, own: u32, rounds_left: u8) {
-        let lead = if lead > 1 { lead } else { 0 };
         if (lead == 0 && epoch.is_none()) || rounds_left < self.rounds_left {
             return;
         }
