@@ -175,11 +175,16 @@ where
             _ => self.rumour_rounds(),
         };
         let ahead = if self.is_lock_step() { frame.round().saturating_sub(self.round) } else { 0 };
+        let epoch = match frame {
+            // The only epoch that a tag names.
+            Frame::Data(header, _) if header.epoch == Epoch::FIRST.tag() => Some(Epoch::FIRST),
+            _ => frame.epoch(),
+        };
         // Members of one founding may be one round apart for a moment. A hello names the round of another part.
-        let is_other_part = frame.epoch().is_some_and(|epoch| !epoch.is_of_founding(self.epoch));
+        let is_other_part = epoch.is_some_and(|epoch| !epoch.is_of_founding(self.epoch));
         let is_certain = ahead > 1 || is_other_part || matches!(frame, Frame::Hello(_));
         let lead = if is_certain { ahead } else { 0 };
-        let epoch = frame.epoch().filter(|epoch| epoch.is_of_higher_founding(self.epoch));
+        let epoch = epoch.filter(|epoch| epoch.is_of_higher_founding(self.epoch));
         self.rumour.hear(lead, epoch, self.round, rounds_left);
     }
 
@@ -191,8 +196,10 @@ where
     /// Whether a frame of a lock-step swarm is not older than it may be, as far as this agent can tell.
     fn is_present(&mut self, frame: &Frame<'_>) -> bool {
         let (round, late) = (frame.round(), self.config.late_rounds);
-        if self.is_joining() && round > self.round.saturating_add(1) {
-            // The swarm went on without this agent, as after a suspension.
+        // Agents that take part send data. Others may be behind like this one.
+        let is_data = matches!(frame, Frame::Data(..));
+        if !self.sync.is_pending && self.is_joining() && self.sync.is_left_behind(round, self.round, is_data)
+        {
             self.sync.doubt();
         }
         if !self.sync.is_pending {
@@ -230,7 +237,7 @@ where
     /// Goes on from the round that was found to be the swarm's.
     pub(super) fn synchronise(&mut self) {
         let present = self.present();
-        self.sync = RoundSync::known();
+        self.sync = RoundSync::found(present);
         self.admissions.clear();
         if self.is_joining() {
             self.round = present;
@@ -336,6 +343,7 @@ where
 
     /// Goes on from `round` without having lived through the rounds before it.
     pub(super) fn jump_to(&mut self, round: u32) {
+        self.rumour.catch_up(round.saturating_sub(self.round));
         self.round = round;
         let words = self.exchanged();
         for index in 0..self.peers.listed() {

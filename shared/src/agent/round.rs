@@ -192,6 +192,9 @@ where
                 self.silence.shorten(peer.sender, 0);
             }
         }
+        if self.is_behind() {
+            self.rumour.catch_up(1);
+        }
         if self.config.width == Width::Full {
             self.peers.unlist_idle();
         }

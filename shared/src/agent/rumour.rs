@@ -33,6 +33,11 @@ impl Rumour {
         self.rounds_left = self.rounds_left.saturating_sub(1);
     }
 
+    /// Notes that the agent goes on by `rounds` without having lived through them.
+    pub(super) const fn catch_up(&mut self, rounds: u32) {
+        self.lead = self.lead.saturating_sub(rounds);
+    }
+
     /// Whether the agent asks.
     pub(super) const fn is_alive(&self) -> bool {
         self.rounds_left > 0

@@ -18,7 +18,8 @@ pub(super) struct RoundSync {
     pub(super) is_pending: bool,
     /// How far the swarm is ahead of the agent's own count. Recordings show too little of it, and never too much.
     lead: Option<i32>,
-    /// A larger lead that was heard, the agent's round when it was heard last, and in how many rounds.
+    /// A larger lead that was heard, the agent's round when it was heard last, and in how many rounds. An agent that knows the round
+    /// notes there when it last heard data of its own.
     claim: i32,
     claimed_at: u32,
     support: u8,
@@ -46,6 +47,21 @@ impl RoundSync {
     /// The state of an agent that does not know the round; with `lead` 0 it cannot be before the agent's own.
     pub(super) const fn pending(lead: Option<i32>) -> Self {
         Self { is_pending: true, lead, claim: 0, claimed_at: 0, support: 0, heard_at: None }
+    }
+
+    /// The state of an agent that has found out that the round is `round`.
+    pub(super) const fn found(round: u32) -> Self {
+        Self { claimed_at: round, ..Self::known() }
+    }
+
+    /// Whether a frame shows that the swarm went on without this agent, as after a suspension. Agents that send data may be a round
+    /// ahead for a moment, but not for long.
+    pub(super) fn is_left_behind(&mut self, frame_round: u32, own: u32, is_data: bool) -> bool {
+        if is_data && frame_round == own {
+            self.claimed_at = own;
+        }
+        let is_late = is_data && own > self.claimed_at.saturating_add(PATIENCE);
+        frame_round > own.saturating_add(u32::from(!is_late))
     }
 
     /// Stops taking the agent's own round for the swarm's.
@@ -141,6 +157,16 @@ mod tests {
         let found = (11..40).find(|own| sync.note(own + 70, *own, 0) == FrameAge::Later);
         assert_eq!(found, Some(10 + PATIENCE + 1 + u32::from(ENOUGH) - 1));
         assert_eq!(sync.present(40), 110);
+    }
+
+    #[test]
+    fn a_joiner_that_hears_data_of_the_next_round_alone_is_left_behind() {
+        let mut sync = RoundSync::found(100);
+        assert!((100..=100 + PATIENCE).all(|own| !sync.is_left_behind(own + 1, own, true)));
+        let own = 101 + PATIENCE;
+        assert!(!sync.is_left_behind(own + 1, own, false), "other joiners may be ahead");
+        assert!(sync.is_left_behind(own + 1, own, true) && sync.is_left_behind(own + 2, own, false));
+        assert!(!sync.is_left_behind(own, own, true) && !sync.is_left_behind(own + 1, own, true));
     }
 
     #[test]

@@ -50,7 +50,7 @@ const LIVES: [(Life, u32); 12] = [
     (Life { is_ring: true, late_rounds: 3, forged: 10, ..CALM }, 0x32aa_288b),
     (Life { is_ring: true, is_sealed: true, restarts: 3, ..CALM }, 0x5acd_a65d),
     (Life { is_sealed: true, restarts: 5, forged: 20, late_rounds: 1, ..CALM }, 0x2f0f_9a60),
-    (Life { forged: 40, loss: 0.0, ..CALM }, 0x91be_473d),
+    (Life { forged: 40, loss: 0.0, ..CALM }, 0xfe5a_b233),
     (Life { mode: Mode::FreeRunning, ..CALM }, 0xec01_fc2e),
     (Life { mode: Mode::FreeRunning, restarts: 4, forged: 10, width: Width::Half, ..CALM }, 0x298b_4b41),
     (
