@@ -1,18 +1,18 @@
 //! A small swarm on a hostile air: bytes are a program of rounds, restarts, replays and forgeries.
 
-use fabswarm_shared::agent::{Agent, Config, Origin, PeerSlot, Received, read_from};
+use fabswarm_shared::agent::{Agent, Config, Mode, Origin, PeerSlot, Received, read_from};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::heapless;
 use fabswarm_shared::problem::PolicyEvaluation;
 use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
 
-const AGENTS: usize = 4;
+pub const AGENTS: usize = 4;
 const WORDS: usize = 3;
 /// Rounds from one restart to the next: on a ring nobody can confirm anything while two are away.
 const RESTART_EVERY: u32 = 40;
 const MOST_ROUNDS: u32 = 300;
 
-type SmallAgent = Agent<PolicyEvaluation<'static, f32>, heapless::Vec<PeerSlot<WORDS>, AGENTS>, WORDS>;
+pub type SmallAgent = Agent<PolicyEvaluation<'static, f32>, heapless::Vec<PeerSlot<WORDS>, AGENTS>, WORDS>;
 
 struct Member {
     agent: SmallAgent,
@@ -21,7 +21,7 @@ struct Member {
     opener: Opener<AGENTS>,
 }
 
-fn start(id: usize, boot: u32) -> SmallAgent {
+pub fn start(id: usize, boot: u32, mode: Mode) -> SmallAgent {
     const REWARDS: [[f32; 1]; AGENTS] = [[1.0], [0.5], [-0.25], [0.75]];
     let problem = PolicyEvaluation {
         features: &[1.0],
@@ -34,11 +34,11 @@ fn start(id: usize, boot: u32) -> SmallAgent {
         seed: 0,
     };
     let steps = Steps { x: 0.2, y: 0.05, z: 0.05, momentum: 0.5 };
-    let config = Config::founder(id as u16, AGENTS as u16).with_boot(boot).with_steps(steps);
+    let config = Config::founder(id as u16, AGENTS as u16).with_boot(boot).with_mode(mode).with_steps(steps);
     Agent::new(config, problem, &[0.0; WORDS], heapless::Vec::new()).expect("a problem that fits")
 }
 
-fn saved(agent: &SmallAgent) -> Vec<u32> {
+pub fn saved(agent: &SmallAgent) -> Vec<u32> {
     let mut words = Vec::new();
     let Ok(()) = agent.save(|part| {
         words.extend_from_slice(part);
@@ -51,14 +51,14 @@ impl Member {
     fn new(id: usize) -> Self {
         let mut boots = VolatileBoots::new();
         let sealer = Sealer::start(id as u16, 1, &mut boots).expect("a first boot");
-        Self { agent: start(id, 1), boots, sealer, opener: Opener::new() }
+        Self { agent: start(id, 1, Mode::LockStep), boots, sealer, opener: Opener::new() }
     }
 
     fn restart(&mut self, keeps_memory: bool) {
         let id = self.agent.id();
         self.sealer = Sealer::start(id, 1, &mut self.boots).expect("boots are not spent");
         let (state, boots) = (saved(&self.agent), self.opener.boots().collect::<Vec<_>>());
-        (self.agent, self.opener) = (start(id.into(), self.sealer.boot()), Opener::new());
+        (self.agent, self.opener) = (start(id.into(), self.sealer.boot(), Mode::LockStep), Opener::new());
         if keeps_memory {
             self.agent.restore(read_from(&state)).expect("its own state");
             boots
@@ -168,7 +168,7 @@ pub fn swarm(bytes: &[u8], key: &Key) -> bool {
 
 /// Frames that are not sealed, real ones with changes or none at all, make no agent panic; what is refused changes nothing.
 pub fn receive(bytes: &[u8]) -> bool {
-    let mut agents: Vec<SmallAgent> = (0..AGENTS).map(|id| start(id, 1)).collect();
+    let mut agents: Vec<SmallAgent> = (0..AGENTS).map(|id| start(id, 1, Mode::LockStep)).collect();
     let mut program = bytes.iter().copied();
     let mut recording: Vec<Vec<u8>> = Vec::new();
     let (mut rounds, mut taken) = (0, false);

@@ -24,6 +24,10 @@ use fabswarm_shared::wire::stream;
 #[allow(unreachable_pub, reason = "public in the fuzz crate")]
 mod targets;
 
+#[path = "../../fuzz/src/membership.rs"]
+#[allow(unreachable_pub, reason = "public in the fuzz crate")]
+mod membership;
+
 #[path = "../../fuzz/src/swarm.rs"]
 #[allow(unreachable_pub, reason = "public in the fuzz crate")]
 mod swarm;
@@ -85,6 +89,11 @@ fn receive() {
 fn swarm() {
     let key = Key::new(&targets::KEY);
     bombard_with("swarm", PROGRAMS, |bytes| swarm::swarm(bytes, &key));
+}
+
+#[test]
+fn membership() {
+    bombard_with("membership", 3 * PROGRAMS, membership::membership);
 }
 
 fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
@@ -295,6 +304,14 @@ fn write_programs() {
         }
         write("swarm", name, &program);
     }
+    // The power fails; two agents, and a round later the others, found a swarm each, and then all hear each other.
+    let halves = [0x33, 0xCC];
+    let apart = [&[0, 7, 0], &halves[..], &[0x2D, 0x3D, 8], &halves, &[200]].concat();
+    write("membership", "seed-founded-apart", &apart);
+    // Agents restart on some of the links, with and without memory, hear a recording, and one pauses.
+    let restarts =
+        [1, 8, 0x5A, 0xA5, 90, 0x15, 8, 0xFF, 0xFF, 9, 0x1D, 0x33, 7, 0, 0x26, 8, 0x5A, 0x7E, 60, 0x26];
+    write("membership", "seed-restarts", &restarts);
     // Two rounds, then agent 1 hears the last frame, and that frame with a changed byte.
     write("receive", "seed-replay", &[0, 0x12, 0, 0, 0, 0x12, 1, 0, 0x16, 0, 9, 1, 0]);
     write("reassembly", "seed-two-forged", &[250, 1, 0x21, 0, 0, 74, 1, 2, 3]);
