@@ -80,7 +80,7 @@ where
         if !self.members.contains(header.sender) {
             return Received::Refused(Refusal::NotMember);
         }
-        for (id, rounds) in (header.first..).zip(report.as_chunks().0) {
+        for (id, rounds) in (header.first..=u16::MAX).zip(report.as_chunks().0) {
             self.silence.shorten(id, u32::from(u16::from_le_bytes(*rounds)) + 1);
         }
         Received::Unchanged

@@ -1,7 +1,7 @@
 //! How single frames about members are answered.
 
 use super::*;
-use crate::wire::frame::{Admission, Challenge};
+use crate::wire::frame::{Admission, Challenge, SilenceHeader};
 
 /// All frames that an agent has to send, as bytes.
 fn sent(agent: &mut Small) -> Vec<Vec<u8>> {
@@ -375,5 +375,15 @@ fn members_that_somebody_hears_are_not_given_up() {
         agents.pop();
         (0..60).for_each(|_| round(&mut agents, |_, _| true));
         assert!(agents.iter().all(|agent| agent.members().len() == 3), "{mode:?}");
+    }
+}
+
+#[test]
+fn reports_on_agents_beyond_all_numbers_are_taken() {
+    let mut agent = in_round_20();
+    for first in [MemberSet::CAPACITY as u16 - 1, u16::MAX] {
+        let header = SilenceHeader { sender: 1, epoch: Epoch::FIRST, round: 20, first };
+        let frame = encoded(Frame::Silence(header, &[0; 4]));
+        assert_eq!(agent.receive(Origin::Clear, &frame), Received::Unchanged);
     }
 }
