@@ -1,5 +1,6 @@
 //! A small swarm on a hostile air: bytes are a program of rounds, restarts, replays and forgeries.
 
+use core::num::NonZeroU32;
 use fabswarm_shared::agent::{Agent, Config, Mode, Origin, PeerSlot, Received, read_from};
 use fabswarm_shared::fab::Steps;
 use fabswarm_shared::heapless;
@@ -35,6 +36,7 @@ pub fn start(id: usize, boot: u32, mode: Mode) -> SmallAgent {
     };
     let steps = Steps { x: 0.2, y: 0.05, z: 0.05, momentum: 0.5 };
     let config = Config::founder(id as u16, AGENTS as u16).with_boot(boot).with_mode(mode).with_steps(steps);
+    let config = config.with_give_up_after(NonZeroU32::new(500));
     Agent::new(config, problem, &[0.0; WORDS], heapless::Vec::new()).expect("a problem that fits")
 }
 

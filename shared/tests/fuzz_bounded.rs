@@ -93,7 +93,7 @@ fn swarm() {
 
 #[test]
 fn membership() {
-    bombard_with("membership", 3 * PROGRAMS, membership::membership);
+    bombard_with("membership", PROGRAMS, membership::membership);
 }
 
 fn bombard(name: &str, target: impl Fn(&[u8]) -> bool) {
