@@ -32,14 +32,13 @@ struct SparseTile {
 }
 
 impl SparseTile {
-    /// The tile of `agents` where a block has at most `shared_bytes` of shared memory: at least 128 bytes of a row while they fit,
-    /// since narrower reads cost more than a second block beside it gains; and all threads there are where no second block fits.
+    /// The tile of `agents` where a block has at most `shared_bytes` of shared memory: the widest of which two fit, of 128 columns at
+    /// most. With less than 128 bytes of a row, narrower reads cost more than a second block gains, and one block has all threads.
     fn new(agents: usize, shared_bytes: usize) -> Self {
-        let mut columns = match agents {
-            ..=96 => 128,
-            97..=192 => 64,
-            _ => 32,
-        };
+        let mut columns = 128;
+        while columns > 32 && 2 * agents * columns * 4 > shared_bytes {
+            columns /= 2;
+        }
         // Eight columns are two lanes of a thread; with fewer a swarm is too large for this kernel, and its launch says so.
         while columns > 8 && agents * columns * 4 > shared_bytes {
             columns /= 2;
@@ -140,7 +139,7 @@ mod tests {
         };
         assert_eq!(
             [100, 300, 1000, 2000].map(|agents| of(agents, H200)),
-            [(64, 512), (32, 512), (32, 1024), (16, 1024)]
+            [(128, 512), (64, 512), (32, 1024), (16, 1024)]
         );
         assert_eq!(
             [100, 300, 1000, 2000].map(|agents| of(agents, SMALLER)),
