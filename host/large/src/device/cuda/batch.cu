@@ -29,7 +29,16 @@ __device__ __forceinline__ u32 take(BatchSource source, u32* labels, float* weig
 extern "C" __global__ void load_features(const u32* rows, const float* base, const u32* data_labels, const float* logits, int schedule, int skip, int upper, float upper_sign, u32* labels, float* weights, const float* data, T* out, int width) {
   u32 sample = take(BatchSource{rows, base, data_labels, logits, schedule, skip, upper, upper_sign}, labels, weights);
   T* to = out + ((ll)blockIdx.y * gridDim.x + blockIdx.x) * width;
-  for (int k = threadIdx.x; k < width; k += blockDim.x) to[k] = narrow(sample == NO_SAMPLE ? 0.f : data[(ll)sample * width + k]);
+  const float* from = data + (ll)sample * width;
+  if (width % 4 == 0) {
+    for (int k = threadIdx.x * 4; k < width; k += blockDim.x * 4) {
+      float words[4] = {};
+      if (sample != NO_SAMPLE) load_parameters<4>(from + k, words);
+      store<4>(to + k, words);
+    }
+  } else {
+    for (int k = threadIdx.x; k < width; k += blockDim.x) to[k] = narrow(sample == NO_SAMPLE ? 0.f : from[k]);
+  }
 }
 
 // An absent sample still needs one real token: a softmax over none has no value.
