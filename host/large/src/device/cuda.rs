@@ -8,6 +8,7 @@
 mod attention;
 mod device;
 mod gemm;
+mod head;
 mod kernels;
 mod memory;
 mod mixing;

@@ -10,8 +10,9 @@ use super::during;
 use crate::device::{Block, Error, Result};
 
 const PRELUDE: &str = include_str!("prelude.cu");
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     include_str!("pointwise.cu"),
+    include_str!("head.cu"),
     include_str!("norm.cu"),
     include_str!("image.cu"),
     include_str!("text.cu"),
@@ -23,7 +24,7 @@ const PROGRAMS: [&str; 8] = [
 const MIXING: &str = include_str!("mixing.cu");
 
 /// Shared memory a block has without asking for more.
-const PLAIN_SHARED_BYTES: usize = 48 << 10;
+pub(super) const PLAIN_SHARED_BYTES: usize = 48 << 10;
 
 /// A kernel's argument.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +64,8 @@ impl Kernels {
             "sum_splits",
             "dropout",
             "cross_entropy",
+            "head",
+            "head_backward",
             "layer_norm",
             "layer_norm_backward_sums",
             "layer_norm_any",

@@ -169,6 +169,10 @@ impl PassLaunch<'_> {
                 let is_done = self.norm_backward_sums(back, &gradients)?;
                 Ok(if is_done { gradients.len() } else { 0 })
             }
+            [Op::Activate { .. }, Op::Gemm(_), Op::CrossEntropy { .. }, ..] => self.head(ops),
+            [Op::BiasGradient { .. }, Op::Gemm(_), Op::Gemm(_), Op::ActivateBackward { .. }, ..] => {
+                self.head_backward(ops)
+            }
             [Op::Activate { .. }, Op::Gemm(_), ..] => self.attention(ops),
             [Op::Gemm(_), Op::Gemm(_), Op::AttentionSoftmaxBackward { .. }, ..] => {
                 self.attention_backward(ops)
