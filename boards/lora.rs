@@ -27,7 +27,7 @@ pub const SLOTS: usize = 8;
 /// Packets that wait to be sent: a frame, and news about members in front of it.
 const SENT: usize = 2 * packets_of(PACKET, MTU);
 
-/// What the board has of the radio, which listens meanwhile.
+/// The board's end of the radio, which listens meanwhile.
 pub type LoraEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
 /// Symbols before a packet, as `fabswarm boards plan` counts them.

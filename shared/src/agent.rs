@@ -108,7 +108,7 @@ pub struct Collection<'a> {
     pub rho: &'a [i32],
 }
 
-/// What is to be sent in this round.
+/// Frames to be sent in this round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outbox {
     has_members: bool,
@@ -178,7 +178,7 @@ pub struct Agent<P, L, const WORDS: usize> {
     gradient: [f32; WORDS],
     /// m, packed like `v`: the direction of this round's descent; zero where there is none.
     accumulator: [f32; WORDS],
-    /// What this round's frame holds in the place of `v`, packed like it.
+    /// The words that this round's frame holds in the place of `v`, packed like it.
     sent: [f32; WORDS],
     /// Trackers, last gradients, shares' remainders and the running sum of the exchanged words.
     t: [i32; WORDS],
@@ -320,7 +320,7 @@ where
         self.epoch
     }
 
-    /// Who belongs to its epoch.
+    /// The members of its epoch.
     pub const fn members(&self) -> &MemberSet {
         &self.members
     }
@@ -333,7 +333,7 @@ where
         unheard
     }
 
-    /// What it keeps of others.
+    /// Its record of others.
     pub const fn peers(&self) -> &L {
         &self.peers
     }
@@ -392,7 +392,7 @@ where
         self.share_weights.audience()
     }
 
-    /// What stopped it, if anything did.
+    /// The fault that stopped it, if one did.
     pub const fn fault(&self) -> Option<Fault> {
         self.fault
     }

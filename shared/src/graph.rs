@@ -1,4 +1,4 @@
-//! Who hears whom, round by round.
+//! The senders that each agent hears, round by round.
 //!
 //! A graph is never stored: a [`Schedule`] names the senders that an agent hears in a round, in ascending
 //! order and without the agent itself. So a board can ask for its own row alone, and a simulator of

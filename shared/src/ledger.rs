@@ -6,7 +6,7 @@
 //!
 //! $$s_j = \tfrac{1-\kappa}{a_j}\,t_j,\qquad \sigma_j \leftarrow \sigma_j + s_j,\qquad t_j \leftarrow t_j - a_j s_j$$
 //!
-//! Whoever hears it takes what it has not taken yet: $t_i \leftarrow t_i + \sigma_j - \rho_{ij}$, $\rho_{ij} \leftarrow
+//! A listener takes what it has not taken yet: $t_i \leftarrow t_i + \sigma_j - \rho_{ij}$, $\rho_{ij} \leftarrow
 //! \sigma_j$. A lost frame is mass that waits for the next one; loss, delay, duplication and links that come and go are all
 //! the same. It is FAB with $b_{jj} = \kappa$ and $b_{ij} = (1-\kappa)/a_j$ over links with delay, and conserves
 //!
@@ -78,7 +78,7 @@ impl GradientError {
     }
 }
 
-/// What an agent gives away each round.
+/// The mass that an agent gives away each round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShareWeights {
     audience: u32,

@@ -24,7 +24,7 @@ use crate::provisioning;
 use crate::wire::frame;
 use serde::{Deserialize, Serialize};
 
-/// What [`SCHEMA`] is a hash of, besides the format of frames.
+/// The text that [`SCHEMA`] is a hash of, besides the format of frames.
 const LAYOUT: &str = "\
     frame:0,sealed;boot:1,board,schema:u32,build:u64,chip:u64?,window:u16,reset,panic:str?,page;\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
@@ -41,7 +41,7 @@ pub const FRAME_OFFSET: usize = 1;
 /// Where a packet travels as an Ethernet frame: to everyone, from nobody, in the EtherType kept for experiments.
 pub const ETHERNET_HEADER: [u8; 14] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 0, 0, 0x88, 0xB5];
 
-/// What a board reports when it starts.
+/// The report of a board that starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot<'a> {
     /// The name in its `board.toml`.
@@ -56,7 +56,7 @@ pub struct Boot<'a> {
     pub window: u16,
     /// Why it started.
     pub reset: ResetCause,
-    /// What the panic said that ended its last run, if one did.
+    /// The message of the panic that ended its last run, if one did.
     pub panic: Option<&'a str>,
     /// Its identity, or why its page cannot be used.
     pub page: Result<BoardIdentity, provisioning::Error>,
@@ -88,7 +88,7 @@ pub enum ResetCause {
     LockUp,
 }
 
-/// Who a board is, and how far it has come.
+/// The identity of a board, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardIdentity {
     /// The agent it runs.
@@ -183,7 +183,7 @@ pub enum Packet<'a> {
         /// The words.
         words: WordBytes<'a>,
     },
-    /// Whose frames an agent took in a round.
+    /// The senders whose frames an agent took in a round.
     Taken {
         /// The round.
         round: u32,
@@ -232,7 +232,7 @@ impl WordBytes<'_> {
     }
 }
 
-/// What postcard writes behind which number; a frame needs no header of its own.
+/// The packets as postcard writes them, each behind its number; a frame needs no header of its own.
 #[derive(Serialize, Deserialize)]
 enum PacketHeader<'a> {
     Frame,

@@ -91,7 +91,7 @@ impl Shape {
     }
 }
 
-/// Whose gradient, and in which round: names the noise that belongs to it.
+/// The agent and the round of a gradient, which name the noise that belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// The agent that takes the gradient.
@@ -123,7 +123,7 @@ pub enum PenaltyForm {
 }
 
 impl<S: Scalar> Penalty<S> {
-    /// What every gradient is multiplied by: `1/λ` or 1.
+    /// The factor of every gradient: `1/λ` or 1.
     pub fn scale(&self) -> S {
         if self.normalise { S::ONE / self.lambda } else { S::ONE }
     }

@@ -131,7 +131,7 @@ pub enum WriteError {
     },
 }
 
-/// Who ends a round.
+/// The rule that ends a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Pace {
     /// The host, which plays the air and knows what is still on its way.
@@ -140,7 +140,7 @@ pub enum Pace {
     Deadline {
         /// Longest round.
         us: u32,
-        /// Who should hear whom.
+        /// The graph of the agents that it should hear.
         schedule: Graph,
     },
     /// The agent's own clock, with the newest of what it heard.
@@ -150,7 +150,7 @@ pub enum Pace {
     },
     /// The swarm's clocks together, in slots.
     Slots {
-        /// Who sends when.
+        /// The slots of all agents.
         superframe: Superframe,
         /// Bytes of packets that fit a slot.
         slot_bytes: u16,
@@ -159,7 +159,7 @@ pub enum Pace {
     },
 }
 
-/// What makes a board an agent.
+/// All that makes a board an agent.
 ///
 /// ```
 /// use fabswarm_shared::agent::Config;
@@ -215,7 +215,7 @@ pub struct Page<'a, P = AnyProblem<'a, f32>> {
     pub boot_floor: u32,
     /// Identity, swarm and steps. The board itself counts its boots.
     pub agent: agent::Config,
-    /// Who ends a round.
+    /// The rule that ends a round.
     pub pace: Pace,
     /// Rounds to run, then silence.
     pub rounds: u32,
@@ -245,7 +245,7 @@ impl<P> core::fmt::Debug for Page<'_, P> {
     }
 }
 
-/// What postcard reads and writes.
+/// The record as postcard reads and writes it.
 #[derive(Serialize, Deserialize)]
 struct Body<'a> {
     schema: u32,

@@ -5,7 +5,7 @@
 //! visit agents in different orders, and a board that knows only itself, therefore see the same
 //! numbers.
 
-/// What a stream is drawn for; streams of different purposes never share numbers.
+/// The purpose of a stream; streams of different purposes never share numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[non_exhaustive]
@@ -16,7 +16,7 @@ pub enum Purpose {
     Problem = 2,
     /// Noise on what an agent observes in a round.
     Noise = 3,
-    /// What the air does to frames.
+    /// Losses, delays and damage of frames on the channel.
     Air = 4,
     /// Where agents fly.
     Motion = 5,

@@ -317,7 +317,7 @@ fn write_programs() {
     write("reassembly", "seed-two-forged", &[250, 1, 0x21, 0, 0, 74, 1, 2, 3]);
 }
 
-/// What stands in a page, behind the number of its words.
+/// The data of a page, behind the number of its words.
 fn write_page() {
     let features: [f32; 6] = std::array::from_fn(|i| i as f32);
     let page = Page {

@@ -10,7 +10,7 @@ use fabswarm_firmware::{health, packet::ResetCause};
 
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(8);
 
-/// What watches over the firmware.
+/// The watchdog.
 pub struct EspHealth {
     watchdog: Rwdt,
 }

@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-/// What the build script took from `board.toml`.
+/// Constants that the build script took from `board.toml`.
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
@@ -29,7 +29,7 @@ use static_cell::ConstStaticCell;
 /// The radio's driver takes its memory from here.
 const HEAP_BYTES: usize = 72 * 1024;
 
-/// What a host may send ahead: the port tells it to wait.
+/// Bytes that a host may send ahead: the port tells it to wait.
 const WINDOW: u16 = 512;
 
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());

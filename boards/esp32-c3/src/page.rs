@@ -13,7 +13,7 @@ static COPY: ConstStaticCell<PageCopy> = ConstStaticCell::new(PageCopy([0; PAGE.
 /// Copies the page to RAM. Call once.
 pub fn copy(flash: &mut FlashStorage) -> &'static [u8] {
     let PageCopy(copy) = COPY.take();
-    // What cannot be read is no page, and the board says so.
+    // Bytes that cannot be read are no page, and the board says so.
     let _ = flash.read_nor(PAGE.start as u32, copy);
     copy
 }

@@ -1,4 +1,4 @@
-//! What a panic said, kept over the reset that follows it in memory that only a loss of power clears.
+//! The message of a panic, kept over the reset that follows it in memory that only a loss of power clears.
 
 use core::fmt::{self, Write};
 use core::panic::PanicInfo;
@@ -47,7 +47,7 @@ fn panic(info: &PanicInfo) -> ! {
     // SAFETY: nothing returns from here.
     let (mark, mut message) = unsafe { place() };
     *message.length = 0;
-    // What does not fit is cut off.
+    // The end of a long message is cut off.
     let _ = write!(message, "{info}");
     *mark = MAGIC;
     system::software_reset()

@@ -4,7 +4,7 @@
 
 #[path = "../../nucleo-wl55/src/agent.rs"]
 mod agent;
-/// What the build script took from `board.toml`.
+/// Constants that the build script took from `board.toml`.
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }

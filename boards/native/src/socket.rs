@@ -113,7 +113,7 @@ impl AsyncWrite for SerialSocket {
     }
 }
 
-/// What the board exchanges with its host.
+/// The board's connection to its host.
 pub enum NativeLink {
     /// Whole packets.
     Packets(Socket),

@@ -32,7 +32,7 @@ pub const SLOTS: usize = 8;
 /// Packets that wait to be sent: a frame, and news about members in front of it.
 const SENT: usize = 2 * packets_of(PACKET, MTU);
 
-/// What the board has of the radio, which listens meanwhile.
+/// The board's end of the radio, which listens meanwhile.
 pub type BoardEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
 /// The first guess: a receiver that was listening assesses the channel, and the transmitter ramps up.

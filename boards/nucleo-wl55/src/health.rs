@@ -11,7 +11,7 @@ use fabswarm_firmware::{health, packet::ResetCause};
 
 const PERIOD_US: u32 = 8_000_000;
 
-/// What watches over the firmware.
+/// The watchdog and the light.
 pub struct WlHealth {
     watchdog: IndependentWatchdog<'static, peripherals::IWDG>,
     light: Output<'static>,

@@ -3,7 +3,7 @@
 #![no_main]
 
 mod agent;
-/// What the build script took from `board.toml`.
+/// Constants that the build script took from `board.toml`.
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }

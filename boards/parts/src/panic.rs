@@ -1,4 +1,4 @@
-//! What a panic said, or where a fault was, kept in RAM over the reset that follows it. For boards with a Cortex-M whose RAM outlives a reset.
+//! The message of a panic or the place of a fault, kept in RAM over the reset that follows it. For boards with a Cortex-M whose RAM outlives a reset.
 
 use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
@@ -43,7 +43,7 @@ pub fn keep(text: fmt::Arguments, restart: fn() -> !) -> ! {
     // SAFETY: interrupts are off and nothing returns from here.
     let message = unsafe { place() };
     message.length = 0;
-    // What does not fit is cut off.
+    // The end of a long message is cut off.
     let _ = message.write_fmt(text);
     message.magic = MAGIC;
     restart()

@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-/// What the build script took from `board.toml`.
+/// Constants that the build script took from `board.toml`.
 mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }

@@ -13,7 +13,7 @@ use fabswarm_firmware::{health, packet::ResetCause};
 /// The longest that the RP2040's watchdog can wait is 8.3 s.
 const PERIOD: Duration = Duration::from_secs(8);
 
-/// What watches over the firmware.
+/// The watchdog and the light.
 pub struct PicoHealth {
     watchdog: Watchdog,
     light: Output<'static>,

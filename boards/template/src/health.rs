@@ -12,7 +12,7 @@ use fabswarm_firmware::{health, packet::ResetCause};
 const TICKS_PER_SECOND: u32 = 32_768;
 const PERIOD_S: u32 = 8;
 
-/// What watches over the firmware.
+/// The watchdog and the light.
 pub struct ChipHealth {
     watchdog: Option<WatchdogHandle>,
     light: Output<'static>,

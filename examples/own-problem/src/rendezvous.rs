@@ -13,13 +13,13 @@ use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
 use fabswarm_shared::provisioning::{Error, PageData, PageProblem, WriteError};
 use fabswarm_shared::scalar::Scalar;
 
-/// What distinguishes its pages from those of other problems.
+/// The name that distinguishes its pages from those of other problems.
 const NAME: &str = "rendezvous";
 /// Coordinates of a place.
 pub const COORDINATES: usize = 2;
 /// How strongly the beacon pulls, `p`.
 pub const PULL: f64 = 2.0;
-/// What it costs to move the beacon, `e`.
+/// The cost of moving the beacon, `e`.
 pub const EFFORT: f64 = 0.1;
 
 /// The problem that boards are built for when they compile this file.

@@ -40,14 +40,14 @@ pub struct BoardToml {
     pub radio: Option<Radio>,
     /// Where its boot loader takes UF2 files.
     pub uf2: Option<Uf2Drive>,
-    /// What whoever flashes it must know.
+    /// A note for the person who flashes it.
     pub flash_note: Option<String>,
-    /// What a debug probe can read of its chip.
+    /// Facts of its chip that a debug probe can read.
     #[serde(default)]
     pub probe: ChipReading,
 }
 
-/// What an image in flash looks like.
+/// The format of an image in flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum ImageFormat {
     /// The bytes of the program, each at its address.
@@ -71,7 +71,7 @@ pub struct Memory {
     usb_budget_kib: Option<u64>,
     /// All that the chip has.
     pub chip_kib: u64,
-    /// What must be left for the stack; only of RAM.
+    /// Memory that must be left for the stack; only of RAM.
     #[serde(default)]
     pub stack_kib: u64,
 }
@@ -199,7 +199,7 @@ impl Radio {
     }
 }
 
-/// What the radio sends with, for who flashes it.
+/// The transmitter's settings, for the person who flashes it.
 impl fmt::Display for Radio {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -244,7 +244,7 @@ pub struct Jitter {
     pub is_measured: bool,
 }
 
-/// Whose rules a LoRa radio keeps to.
+/// The region whose rules a LoRa radio keeps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum LoraRegion {
     /// Europe.
@@ -270,7 +270,7 @@ impl LoraRegion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoraChannel {
-    /// Whose rules it keeps to.
+    /// The region whose rules it keeps to.
     pub region: LoraRegion,
     /// Its centre.
     pub frequency_khz: u32,
@@ -315,7 +315,7 @@ impl LoraChannel {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Uf2Drive {
-    /// What the drive calls its board.
+    /// The board's name on the drive.
     pub drive: String,
     /// The number of the chip's family.
     pub family: u32,
@@ -341,7 +341,7 @@ impl BoardToml {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// What is wrong with it: the key and, where it helps, its line.
+    /// A fault of it: the key and, where it helps, its line.
     pub fn read(path: &Path) -> Result<Self, String> {
         Self::parse(&fs::read_to_string(path).map_err(|error| error.to_string())?)
     }
@@ -373,7 +373,7 @@ impl BoardToml {
     pub fn image_origin(&self) -> u64 {
         match self.format {
             ImageFormat::EspIdf => 0,
-            // What the linker script of the HAL puts before the rest is part of the image too.
+            // Regions that the linker script of the HAL puts before the rest are part of the image too.
             ImageFormat::Plain => {
                 self.regions.values().map(|region| region.origin).fold(self.flash.origin, u64::min)
             }

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
-/// What happened, and what to try. Its text ends in a line `help: …` if there is something to try.
+/// A fault and its remedy. Its text ends in a line `help: …` if there is something to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     what: String,
@@ -41,7 +41,7 @@ impl Diagnostic {
         &self.what
     }
 
-    /// What to try.
+    /// The remedy.
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
     }

@@ -50,7 +50,7 @@ impl BenchCase {
         self.dense_bytes() < 4_000_000_000
     }
 
-    /// What one of A and B takes as a dense matrix of doubles.
+    /// Bytes of one of A and B as a dense matrix of doubles.
     pub const fn dense_bytes(&self) -> u64 {
         8 * (self.agents as u64) * (self.agents as u64)
     }
@@ -74,7 +74,7 @@ impl BenchCase {
     }
 }
 
-/// What the default steps are multiplied by, on both sides.
+/// The factor of the default steps, on both sides.
 const STEP_FACTOR: f64 = 1e-3;
 
 /// Rounds per second of plain FAB in this process, over at least `seconds`.

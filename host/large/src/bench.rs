@@ -1,4 +1,4 @@
-//! What a round, a gradient and a mixing step cost, on synthetic data. `benches/peers/torch_fab.py` does the same work in
+//! Costs of a round, a gradient and a mixing step, on synthetic data. `benches/peers/torch_fab.py` does the same work in
 //! PyTorch and puts the two side by side.
 
 use std::time::Instant;
@@ -42,7 +42,7 @@ impl std::fmt::Display for Measurement {
     }
 }
 
-/// What a benchmark round does: hyper-cleaning with the paper's constants.
+/// The configuration of a benchmark round: hyper-cleaning with the paper's constants.
 fn config(agents: usize, batch: usize) -> FabConfig {
     let task = UpperLevel::Cleaning { regularisation: 0.002 };
     FabConfig { steps: [10.0, 0.03, 0.03], ..FabConfig::new(agents, task, batch, batch) }

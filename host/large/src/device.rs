@@ -1,4 +1,4 @@
-//! What the batched engine requires of a device, and the two devices there are.
+//! Requirements of the batched engine on a device, and the two devices there are.
 //!
 //! A device owns buffers, runs a program for all agents at once, and mixes packed state. Calls may only enqueue work; reading
 //! waits for it. [`Device::replay`] lets a device record a round once and replay it.
@@ -39,7 +39,7 @@ impl Error {
     }
 }
 
-/// What every function returns that fails when the device does.
+/// The result of functions that fail when the device does.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Memory that a run uses.
@@ -141,7 +141,7 @@ pub struct BatchSchedule<D: Device> {
     pub dropout_key: D::Indices,
 }
 
-/// What a tracker follows.
+/// The gradient that a tracker follows.
 #[derive(Debug)]
 pub struct Gradient<'a, D: Device> {
     /// This round's, all but the regulariser's.
@@ -182,7 +182,7 @@ pub struct Descent<'a, D: Device> {
     pub awake: Option<&'a D::Indices>,
 }
 
-/// What agents broadcast in the last rounds, for frames that arrive late.
+/// Broadcasts of agents in the last rounds, for frames that arrive late.
 #[derive(Debug)]
 pub struct BroadcastHistory<D: Device> {
     /// Rounds it goes back, this one included.
@@ -201,7 +201,7 @@ impl<D: Device> BroadcastHistory<D> {
     }
 }
 
-/// What agents receive in a round, for a swarm with a ledger.
+/// The vectors that agents receive in a round, for a swarm with a ledger.
 #[derive(Debug)]
 pub struct LedgerReception<D: Device> {
     /// The round, one word: what a [`BroadcastHistory`] is indexed by.

@@ -67,7 +67,7 @@ use crate::models::Model;
 /// Distance in words between two agents' x when it is one shared number.
 const X_STRIDE: usize = 4;
 
-/// What is learned at the upper level.
+/// The variable that is learned at the upper level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UpperLevel {
     /// A weight σ(ψ_j) for every training sample; τ/2 ‖w‖² regularises the lower level.
@@ -126,7 +126,7 @@ impl FabConfig {
         }
     }
 
-    /// What every gradient is multiplied by.
+    /// The factor of every gradient.
     fn scale(&self) -> f64 {
         if self.normalise && self.is_bilevel() { 1.0 / self.penalty } else { 1.0 }
     }
@@ -187,7 +187,7 @@ pub struct Fab<D: Device> {
     is_between: bool,
 }
 
-/// What rounds compute with.
+/// The vectors and buffers of the rounds.
 #[derive(Debug)]
 struct FabState<D: Device> {
     config: FabConfig,
@@ -205,7 +205,7 @@ struct FabState<D: Device> {
     logits: Option<SampleLogits<D>>,
 }
 
-/// What agents took for the solution a round ago, and its gradient on the samples of this round.
+/// The agents' estimate of the solution a round ago, and its gradient on the samples of this round.
 #[derive(Debug)]
 struct EarlierEstimate<D: Device> {
     v: D::Reals,
@@ -365,7 +365,7 @@ impl<D: Device> Fab<D> {
         Ok(parts.iter().map(TrackerImbalance::defect).fold(0.0, larger))
     }
 
-    /// What [`Fab::tracking_defect`] is made of, for the agents that are computed here: that of y and z, then that of an exchanged x.
+    /// The terms of [`Fab::tracking_defect`] for the agents that are computed here: that of y and z, then that of an exchanged x.
     pub fn imbalances(&self) -> Result<Vec<TrackerImbalance>> {
         let whole = |(number, set): (usize, &ExchangedVectors<D>)| {
             let mut whole = set.imbalance(&self.device, self.parity(), &self.state.decay)?;

@@ -48,7 +48,7 @@ impl Model {
         }
     }
 
-    /// What the model computes, layer by layer from its input to its logits, with the names of its tensors.
+    /// The operations of the model, layer by layer from its input to its logits, with the names of its tensors.
     pub fn description(&self) -> Vec<String> {
         let linear = |name: &str, after: &str| format!("{name}: x @ {name}.weight + {name}.bias{after}");
         let head = linear("head", "");

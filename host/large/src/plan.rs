@@ -22,7 +22,7 @@ pub struct MemoryPlan {
     pub ledger: u64,
     /// Samples of all agents.
     pub data: u64,
-    /// What the device adds to take memory in whole pieces.
+    /// Bytes that the device adds to take memory in whole pieces.
     pub rounding: u64,
 }
 

@@ -10,7 +10,7 @@ pub use op::{Function, Gemm, Geometry, Op};
 
 use crate::parameters::{Layout, Start};
 
-/// What a sample looks like.
+/// The form of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A row of numbers (an image is stored height, width, channel).

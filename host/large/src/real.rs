@@ -30,7 +30,7 @@ pub(crate) type GemmKernel<S> = unsafe fn(
     Parallelism,
 );
 
-/// What layers of large agents ask of a number, beyond what problems of small ones do.
+/// Operations that layers of large agents need, beyond those of problems of small ones.
 pub trait Real: Scalar + Sum + DivAssign {
     fn tanh(self) -> Self;
     /// The error function, of which GELU is made.

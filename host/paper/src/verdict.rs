@@ -39,7 +39,7 @@ impl From<bool> for CaseOutcome {
 pub struct Case {
     /// The verdict on the claim.
     pub outcome: CaseOutcome,
-    /// What was measured.
+    /// The measured values.
     pub measured: String,
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Finding {
 pub struct Verdict {
     /// The claim, in our words.
     pub claim: String,
-    /// What we measured.
+    /// The measured values.
     pub measured: String,
     /// Whether we see it.
     pub finding: Finding,

@@ -42,7 +42,7 @@ choice! {
 }
 
 choice! {
-    /// What the swarm solves.
+    /// The problem of the swarm.
     ProblemKind {
         /// Value estimation from private rewards.
         PolicyEvaluation = "policy-evaluation",
@@ -98,7 +98,7 @@ choice! {
 }
 
 choice! {
-    /// Who ends the rounds of boards.
+    /// The clock that ends the rounds of boards.
     PaceKind {
         /// The host, which carries their frames.
         Air = "air",
@@ -122,7 +122,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a run when a board restarts by itself or no longer answers.
+    /// The fate of a run when a board restarts by itself or no longer answers.
     LostBoards {
         /// Its agent is down, without its memory, until the board is back.
         Rejoin = "rejoin",
@@ -154,7 +154,7 @@ choice! {
 }
 
 choice! {
-    /// Who hears whom.
+    /// The links between agents.
     TopologyKind {
         /// Random graph, ring and reversed ring in turn.
         Paper = "paper",
@@ -186,7 +186,7 @@ choice! {
 }
 
 choice! {
-    /// What large agents learn, and from which samples.
+    /// The task of large agents, and the samples that they use.
     TrainingMethod {
         /// FAB: a weight for every training sample, judged on clean validation samples.
         Cleaning = "cleaning",

@@ -80,7 +80,7 @@ impl ScenarioCommand {
         keys().iter().filter(move |key| self.takes(&key.path))
     }
 
-    /// What the command changes of the defaults, as a file.
+    /// The changes of the command to the defaults, as a file.
     pub(super) const fn defaults(self) -> Option<&'static str> {
         match self {
             Self::Run => None,

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario.
+//! Faults of a scenario.
 
 use fabswarm_diagnostic::Diagnostic;
 use std::fmt;
@@ -32,7 +32,7 @@ impl ValueSource {
     }
 }
 
-/// What is wrong with a scenario, where, and what to put there.
+/// A fault of a scenario, its place, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is for another command, whose steps do not suit this one.

@@ -82,7 +82,7 @@ pub const LOST_WITH_FAB: &str =
 pub struct Flag {
     /// The key it sets.
     pub key: &'static ScenarioKey,
-    /// What it sets it to.
+    /// The new value.
     pub value: Value,
 }
 

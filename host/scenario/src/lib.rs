@@ -184,7 +184,7 @@ pub struct FramesSection {
     pub send_threshold: f64,
 }
 
-/// Who hears whom.
+/// The links between agents.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkSection {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use toml_edit::Value;
 
-/// What a number may be.
+/// The range of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Limit {
     /// A whole number from the first to the second.

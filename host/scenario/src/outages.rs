@@ -80,7 +80,7 @@ impl Crashes {
 pub(super) struct TextForm {
     /// Says what is wrong with a text.
     pub(super) check: fn(&str) -> Result<(), String>,
-    /// What the text looks like.
+    /// The form of the text.
     pub(super) description: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a scenario file sets: each key known, each value of its type and in its range, and errors that name the place and the remedy.
+//! Settings of a scenario file: each key known, each value of its type and in its range, and errors that name the place and the remedy.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
 fn duplicate(text: &str, span: Option<std::ops::Range<usize>>, origin: ValueSource) -> Error {
     let start = span.map_or(0, |span| span.start);
     let line_start = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
-    // What stands left of `=`, or the whole of a section's line.
+    // The text left of `=`, or the whole of a section's line.
     let name_of = |line: &str| line.split(['=', '#']).next().unwrap_or_default().trim().to_owned();
     let name = name_of(text.get(line_start..).and_then(|rest| rest.lines().next()).unwrap_or_default());
     let before: Vec<&str> = text.get(..line_start).unwrap_or_default().lines().collect();

@@ -34,7 +34,7 @@ impl ValueKind {
         }
     }
 
-    /// What a value of this kind was taken for, where another kind is needed.
+    /// The name of this kind in errors, where another kind is needed.
     pub(super) const fn given(self) -> &'static str {
         match self {
             Self::Integer => "a whole number",
@@ -71,7 +71,7 @@ pub struct ScenarioKey {
     pub path: String,
     /// Name of the flag, without the dashes.
     pub flag: String,
-    /// What it does.
+    /// The comment above it.
     pub comment: String,
     /// Type of its value.
     pub kind: ValueKind,

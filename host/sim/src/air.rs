@@ -76,7 +76,7 @@ struct Arrival {
     origin: CopyOrigin,
 }
 
-/// What an intruder sends, to one agent only or to all.
+/// A frame of an intruder, to one agent only or to all.
 type Stranger = (Option<usize>, Arrival);
 
 /// A copy that arrives in a later slot.
@@ -196,7 +196,7 @@ impl Air {
         }
     }
 
-    /// What an intruder sends in `slot`, based on the frames it recorded in earlier slots.
+    /// Frames that an intruder sends in `slot`, based on those it recorded in earlier slots.
     fn strangers(&mut self, slot: u32) -> Vec<Stranger> {
         let Self { intruder: Some(intruder), outages, transmissions, .. } = self else {
             return Vec::new();

@@ -20,7 +20,7 @@ pub(crate) fn current() -> usize {
     rayon::current_thread_index().unwrap_or(0)
 }
 
-/// What `act` makes of each of a few items that take long, on all cores.
+/// Results of `act` for a few items that take long, on all cores.
 pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, act: impl Fn(T) -> R + Sync) -> Vec<R> {
     let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
     let act = &act;

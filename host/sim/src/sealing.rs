@@ -175,7 +175,7 @@ pub struct AuthenticFrame {
     is_sealed: bool,
     /// Sender, boot and counter of the seal, or why the frame was not opened.
     seal: Result<(u16, u32, u32), Error>,
-    /// What was sealed.
+    /// The frame in clear.
     frame: Vec<u8>,
 }
 

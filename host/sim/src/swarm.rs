@@ -49,7 +49,7 @@ pub trait Swarm {
     fn finish(&mut self) -> Result<(), SwarmError> {
         Ok(())
     }
-    /// What the present state is worth.
+    /// Metrics of the present state.
     fn metrics(&self) -> Metrics;
     /// Rounds done so far.
     fn round(&self) -> u64;
@@ -142,7 +142,7 @@ pub struct DivergenceError {
     pub agent: usize,
     /// The first variable of that agent.
     pub variable: &'static str,
-    /// What is wrong with it.
+    /// The fault.
     pub cause: FaultCause,
 }
 
@@ -168,7 +168,7 @@ impl DivergenceError {
         Self { round, agent, variable, cause: fault.cause }
     }
 
-    /// What is wrong with which variable of which agent.
+    /// The fault, with variable and agent.
     fn what(&self) -> String {
         let Self { agent, variable, cause, .. } = self;
         match cause {

@@ -156,8 +156,8 @@ impl<S: Scalar> Task<S> {
         })
     }
 
-    /// What `problem(at.agent)` does with `x` and then with all of `v`: brings the one back into its set and takes the gradient
-    /// at the other. `shape` is [`Task::shape`]; a loop that is compiled for one shape has kernels of fixed sizes, because here
+    /// Brings `x` back into the set of `problem(at.agent)`, then takes that problem's gradient at all of `v`.
+    /// `shape` is [`Task::shape`]; a loop that is compiled for one shape has kernels of fixed sizes, because here
     /// a problem never becomes one of several.
     #[inline(always)]
     pub(crate) fn project_and_take_gradient(

@@ -1,4 +1,4 @@
-//! What every swarm keeps to, whatever its problem and graph.
+//! Properties of every swarm, whatever its problem and graph.
 
 use fabswarm_sim::air::{Air, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, ProblemKind, Scenario, TopologyKind};

@@ -18,7 +18,7 @@ pub struct LogTail {
     file: File,
     reader: LinearReader,
     topics: BTreeMap<u16, Topic>,
-    /// Whose frames are on a channel, if frames are read.
+    /// The sender of the frames on each channel, if frames are read.
     senders: BTreeMap<u16, u32>,
     frames: Option<Vec<LoggedFrame>>,
     round: u64,
@@ -30,7 +30,7 @@ pub struct LogTail {
 pub struct LoggedFrame {
     /// The round that ended when it was on the air.
     pub round: u32,
-    /// Whose it is.
+    /// Its sender.
     pub sender: usize,
     /// Its bytes on the air.
     pub bytes: Vec<u8>,

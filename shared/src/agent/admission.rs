@@ -46,7 +46,7 @@ impl Admissions {
         self.pending.iter().any(|pending| pending.send_until >= round)
     }
 
-    /// What to send in `round`; where several are due they take turns.
+    /// The message to send in `round`; where several are due they take turns.
     pub(super) fn due(&self, round: u32) -> Option<Admission> {
         let mut due = self.pending.iter().filter(|pending| pending.send_until >= round);
         let count = due.clone().count();
@@ -222,7 +222,7 @@ where
             if joiner_boot != self.config.boot {
                 return Received::Unchanged;
             }
-            // Who answered this boot found its round to be the present one.
+            // The agent that answered this boot found its round to be the present one.
             if self.sync.is_pending {
                 self.synchronise();
             } else if self.rumour.is_confirmed(challenge.round, self.round, self.config.late_rounds) {

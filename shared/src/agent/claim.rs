@@ -1,4 +1,4 @@
-//! What one frame is not enough to believe.
+//! Claims that one frame is not enough to believe.
 
 /// A number far ahead of what this agent expects. It is believed once frames of later rounds bear it out: a swarm that really
 /// is ahead repeats it in every round, and a single damaged or malicious member cannot move anybody with one frame.

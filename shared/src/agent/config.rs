@@ -50,7 +50,7 @@ pub struct Config {
     pub penalty: Penalty<f32>,
     /// κ, what it keeps of its tracker in a round in which it pushes.
     pub self_weight: f32,
-    /// Who may collect from it, and from whom it may collect.
+    /// The agents that may collect from it, and those from which it may collect.
     pub links: Links,
     /// How narrow its frames are.
     pub width: Width,

@@ -1,4 +1,4 @@
-//! Who belongs to the swarm, and since when.
+//! The members of the swarm, and their epoch.
 
 use super::peers::Peers;
 use super::{ANNOUNCE_ROUNDS, Agent, Epoch, MemberSet, Received, Refusal, Rumour, Silence};
@@ -41,7 +41,7 @@ where
         if Some(epoch) > self.heard_epoch {
             self.heard_epoch = Some(epoch);
             if self.is_joining() {
-                // Who belongs to it is not known yet.
+                // The members of the epoch are not known yet.
                 self.members = MemberSet::default();
             }
         }
@@ -114,7 +114,7 @@ where
         Received::Unchanged
     }
 
-    /// Who belongs to the first epoch.
+    /// The members of the first epoch.
     #[cfg_attr(microcontroller, inline(never))]
     pub(super) fn founders(&self) -> MemberSet {
         MemberSet::first(self.config.founders).unwrap_or_default()
@@ -149,7 +149,7 @@ where
         self.outbox.has_data = true;
     }
 
-    /// What this agent gives each round, given who belongs to its epoch.
+    /// The shares that this agent gives in each round to the members of its epoch.
     pub(super) fn current_share_weights(&self) -> ShareWeights {
         ShareWeights::new(self.config.self_weight, self.config.links.audience(self.config.id, &self.members))
     }

@@ -1,8 +1,8 @@
-//! What stops an agent.
+//! Faults that stop an agent.
 
 use crate::ledger::GradientError;
 
-/// What stopped an agent: a value that it cannot compute with any more.
+/// The fault that stopped an agent: a value that it cannot compute with any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[error("{cause} (word {word})")]
@@ -10,11 +10,11 @@ use crate::ledger::GradientError;
 pub struct Fault {
     /// The word of the packed decision `[x | y | z]` it was found in.
     pub word: usize,
-    /// What is wrong with it.
+    /// The fault of that word.
     pub cause: FaultCause,
 }
 
-/// What is wrong with a word.
+/// A fault of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

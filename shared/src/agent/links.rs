@@ -1,4 +1,4 @@
-//! Who may collect from whom.
+//! The agents that may collect from each other.
 
 use super::MemberSet;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum Links {
     Everybody,
     /// Some links never come up, as on a ring.
     Known {
-        /// Who may ever collect from this agent.
+        /// The agents that may ever collect from this one.
         audience: MemberSet,
         /// From whom it may collect. From others it takes decisions only.
         senders: MemberSet,

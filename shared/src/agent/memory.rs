@@ -1,6 +1,6 @@
 //! An agent's state as words, for a restart that forgets nothing.
 //!
-//! What is saved must be the very state the agent stopped in. An older one would take its running sum back in time, and
+//! The saved state must be the very state the agent stopped in. An older one would take its running sum back in time, and
 //! everybody would collect the difference again: then start without it, and join as one that lost its memory.
 
 use super::peers::{Peers, Reception};
@@ -28,7 +28,7 @@ where
     P: Problem<f32>,
     L: Peers<WORDS>,
 {
-    /// What a saved state must agree with.
+    /// The constants that a saved state must agree with.
     fn signature(&self) -> [u32; 6] {
         [
             VERSION,

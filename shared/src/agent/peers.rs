@@ -1,4 +1,4 @@
-//! What an agent keeps of those it hears.
+//! An agent's record of the others that it hears.
 //!
 //! A [`Peer`] lasts for as long as the agent runs, and there may be a thousand of them. A [`Reception`] holds what came of a sender
 //! in this round or waits for the next one; only those that are *listed* are looked at in a round.

@@ -3,7 +3,7 @@
 /// Rounds without a data frame, at most: others must be able to tell an agent with nothing to say from a dead one.
 const LONGEST: u8 = 7;
 
-/// What the last data frame held.
+/// The content of the last data frame.
 #[derive(Clone, Debug)]
 pub(super) struct Quiet<const WORDS: usize> {
     said: [f32; WORDS],

@@ -17,14 +17,14 @@ pub enum Origin {
     Clear,
     /// It was sealed by this agent.
     Sealed {
-        /// Who sealed it.
+        /// The agent that sealed it.
         sender: u16,
         /// In which of its boots.
         boot: u32,
     },
 }
 
-/// What became of a frame.
+/// The outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -219,7 +219,7 @@ where
             FrameAge::Other => false,
             FrameAge::Present => true,
             FrameAge::Later => {
-                // What was heard before was recorded.
+                // Frames heard before were recorded.
                 if !self.is_alone() {
                     self.alone_since = self.round;
                 }
@@ -298,7 +298,7 @@ where
             Ok(coverage) => reception.has_v = coverage.v,
         }
         if first_exception(&v[..words], |word: f32| word.abs() <= largest).is_some() {
-            // What follows such a payload cannot build on it.
+            // The next payload cannot build on such a one.
             reception.decoder = Decoder::new();
             return Received::Refused(Refusal::Magnitude);
         }

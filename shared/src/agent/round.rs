@@ -19,7 +19,7 @@ pub struct Report {
     pub epoch: Epoch,
     /// How many others were heard.
     pub heard: u16,
-    /// What stopped the agent, if this round did.
+    /// The fault that stopped the agent, if this round did.
     pub fault: Option<Fault>,
 }
 
@@ -46,7 +46,7 @@ where
             let alone_for = self.round.saturating_sub(self.alone_since);
             let is_lost = self.sync.is_pending && self.is_joining() && self.is_alone();
             if is_lost && alone_for.is_multiple_of(2 * ALONE_ROUNDS) {
-                // What it took for the swarm's round is not: it was recorded, or a swarm was founded in an earlier one.
+                // The round that it followed is not the swarm's: it was recorded, or a swarm was founded in an earlier one.
                 self.sync = RoundSync::pending(None);
             }
             self.begin_round();
@@ -66,7 +66,7 @@ where
         self.receptions().any(|reception| reception.is_heard)
     }
 
-    /// What came in this round, in ascending order of senders.
+    /// Receptions of this round, in ascending order of senders.
     fn receptions(&self) -> impl Iterator<Item = &Reception<WORDS>> {
         (0..self.peers.listed()).map(|index| self.peers.listed_at(index).1)
     }
@@ -98,7 +98,7 @@ where
             scaled(pull_weight(usize::from(heard)), sums, &mut self.v[exchanged.clone()]);
         }
         match self.config.order {
-            // What travels has been averaged already; what does not has been stepped.
+            // The exchanged words have been averaged already; the others have been stepped.
             Order::AdaptFirst => {
                 self.v[..exchanged.start].copy_from_slice(&self.sent[..exchanged.start]);
             }

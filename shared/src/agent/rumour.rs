@@ -1,4 +1,4 @@
-//! What an agent that takes part has heard of another part of its swarm.
+//! News of another part of the swarm, heard by an agent that takes part.
 //!
 //! Two parts that were apart may be in different rounds, and may have been founded apart. A frame that shows it proves nothing: it
 //! may have been recorded in an earlier life of the swarm. So the agent goes on as it is and says
@@ -18,7 +18,7 @@ pub(super) struct Rumour {
     asked_from: u32,
     /// The epoch of a higher founding that was last heard of.
     epoch: Epoch,
-    /// Who belongs to that epoch; nobody where that was not heard.
+    /// The members of that epoch; nobody where that was not heard.
     members: MemberSet,
     /// For how many rounds the agent says hello. Each agent that passes a rumour on has one less, so that it ends.
     pub(super) rounds_left: u8,
@@ -82,7 +82,7 @@ impl Rumour {
         }
     }
 
-    /// Who belongs to the epoch that the agent asks for, as far as it has heard.
+    /// The members of the epoch that the agent asks for, as far as it has heard.
     pub(super) fn members(&self) -> Option<&MemberSet> {
         Some(&self.members).filter(|members| !members.is_empty())
     }

@@ -1,4 +1,4 @@
-//! What an agent sends.
+//! Frames that an agent sends.
 
 use super::Agent;
 use super::peers::Peers;
@@ -47,7 +47,7 @@ where
             self.outbox.has_data = false;
             return Ok(Some(length));
         }
-        // What follows comes last: a slot may have no room for more than the data.
+        // Hellos come last: a slot may have no room for more than the data.
         if self.outbox.has_hello {
             let (epoch, round) = (self.rumour.epoch(self.epoch), self.rumour.round(self.round));
             let length = self.write_hello(epoch, round, out)?;

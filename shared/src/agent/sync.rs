@@ -11,7 +11,7 @@ const ENOUGH: u8 = 3;
 /// Own rounds after which a claim that nobody repeats makes room for another.
 const PATIENCE: u32 = 16;
 
-/// What an agent knows of the swarm's round.
+/// An agent's knowledge of the swarm's round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RoundSync {
     /// Whether the agent does not know yet.
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(sync.note(502, 2, 0), FrameAge::Present);
         assert_eq!((sync.note(502, 3, 0), sync.note(502, 3, 1)), (FrameAge::Other, FrameAge::Present));
         assert!(sync.has_heard(3) && !sync.has_heard(2));
-        // What was followed was a recording.
+        // The agent has followed a recording.
         for own in 4..6 {
             assert_eq!((sync.note(900 + own, own, 0), sync.present(own)), (FrameAge::Other, 500 + own));
         }

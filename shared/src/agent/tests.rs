@@ -348,7 +348,7 @@ fn a_round_is_complete_when_everybody_due_was_heard() {
     assert!(!give(&mut agents, 3), "nobody waits for agent 3");
     assert!(!give(&mut agents, 1));
     assert!(give(&mut agents, 2));
-    // Who is a round ahead has been heard, and who is no member is not waited for.
+    // An agent that is a round ahead has been heard, and one that is no member is not waited for.
     agents[0].end_round();
     for agent in &mut agents[1..] {
         (0..2).for_each(|_| assert_eq!(agent.end_round().fault, None));

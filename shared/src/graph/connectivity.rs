@@ -45,7 +45,7 @@ pub fn check_joint_connectivity(
 
 #[derive(Clone, Copy, PartialEq)]
 enum Direction {
-    /// Who hears, directly or not, agent 0.
+    /// The agents that hear agent 0, directly or not.
     Downstream,
     /// Whom agent 0 hears, directly or not.
     Upstream,

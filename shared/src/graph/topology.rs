@@ -40,7 +40,7 @@ impl Topology {
         !matches!(self, Self::ErdosRenyi { .. })
     }
 
-    /// What a round looks like, and whether everybody hears the agent before in any case.
+    /// The kind of graph of a round, and whether everybody hears the agent before in any case.
     #[cfg_attr(not(microcontroller), inline(always))]
     const fn in_round(self, round: u32) -> (Self, bool) {
         match self {
@@ -71,7 +71,7 @@ pub struct Graph {
     pub topology: Topology,
     /// How many agents there are.
     pub agents: usize,
-    /// What random edges are drawn from.
+    /// The seed of random edges.
     pub seed: u64,
 }
 

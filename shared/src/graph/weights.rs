@@ -71,7 +71,7 @@ pub enum NotStochastic {
     Sum {
         /// Which row or column.
         index: usize,
-        /// What it sums to.
+        /// Its sum.
         sum: f64,
     },
 }

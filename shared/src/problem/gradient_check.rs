@@ -24,7 +24,7 @@ impl core::fmt::Display for GradientKind {
     }
 }
 
-/// What is wrong with a problem or its gradients.
+/// A fault of a problem or of its gradients.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GradientCheckError {
@@ -35,9 +35,9 @@ pub enum GradientCheckError {
         oracle: GradientKind,
         /// Which of its words: those of x come first, then y, then z.
         word: usize,
-        /// What the problem computes.
+        /// The number that the problem computes.
         found: f64,
-        /// What its values say.
+        /// The number that follows from its values.
         expected: f64,
     },
     /// The problem does not hold together.
@@ -133,7 +133,7 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
         for word in 0..checked {
             point.copy_from_slice(at);
             let step = relative_step::<S>() * at[word].to_f64().abs().max(1.0);
-            // What the step is once it is rounded.
+            // The step after rounding.
             let (after, before) = (at[word] + S::from_f64(step), at[word] - S::from_f64(step));
             point[word] = after;
             let above = value(point);

@@ -1,4 +1,4 @@
-//! What every problem's tests share: random numbers and finite differences.
+//! Random numbers and finite differences, shared by the tests of all problems.
 
 extern crate std;
 use super::{Mismatch, Moment, Penalty, Problem, Shape};

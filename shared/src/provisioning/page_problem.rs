@@ -43,7 +43,7 @@ use crate::problem::{AnyProblem, Problem};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait PageProblem<'a>: Problem<f32> + Sized {
-    /// What a page must hold of this problem.
+    /// The data that a page must hold of this problem.
     ///
     /// # Errors
     /// [`WriteError::Count`] for a problem with more of something than a page can say.
@@ -56,7 +56,7 @@ pub trait PageProblem<'a>: Problem<f32> + Sized {
     fn from_page(data: PageData<'a>) -> Result<Self, Error>;
 }
 
-/// What a page holds of a problem.
+/// The data of a problem in a page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageData<'a> {
     pub(super) constants: ProblemConstants<'a>,

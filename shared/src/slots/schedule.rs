@@ -1,4 +1,4 @@
-//! What an agent does when.
+//! The timetable of an agent in slots.
 
 use super::clock::SlotClock;
 use super::time_claim::TimeClaim;
@@ -13,16 +13,16 @@ const ALONE: u8 = 16;
 /// Then it is silent in one of so many superframes: two such agents that always send at once would never hear each other.
 const QUIET_ALONE: u32 = 2;
 
-/// What is due next, and when by the local clock.
+/// The next task, and its time by the local clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotDue {
     /// Local time.
     pub at_us: u64,
-    /// What is to be done then.
+    /// The task.
     pub task: SlotTask,
 }
 
-/// What a driver does at a time; until then it listens.
+/// A task of a driver at a given time; until then it listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotTask {
     /// Nobody was heard: the agent begins to keep time by itself.
@@ -39,7 +39,7 @@ pub enum SlotTask {
     EndRound,
 }
 
-/// What a frame told about time.
+/// The outcome of a frame for the agent's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Hearing {
@@ -75,7 +75,7 @@ pub struct SlotSchedule {
     number: u32,
     clock: SlotClock,
     position: Position,
-    /// Whose time it keeps: its own or that of a lower agent.
+    /// The agent whose time it keeps: itself or a lower one.
     root: u16,
     hops: u8,
     /// Superframes since the root sent what this agent knows of it.
@@ -122,7 +122,7 @@ impl SlotSchedule {
         self.doubt = LISTEN + u32::from(self.id);
     }
 
-    /// What is to be done next.
+    /// The next task.
     pub fn due(&self) -> SlotDue {
         let superframe = &self.superframe;
         let (at_us, task) = match self.position {
@@ -140,7 +140,7 @@ impl SlotSchedule {
         SlotDue { at_us, task }
     }
 
-    /// What was due is done, or was left out.
+    /// Marks the due task as done or left out.
     pub fn complete(&mut self) {
         match self.position {
             Position::Listening { until_us } => {
@@ -222,7 +222,7 @@ impl SlotSchedule {
         hearing
     }
 
-    /// What the frame that begins the present slot says about time. Others in the same slot are not timed.
+    /// The stamp of the frame that begins the present slot. Others in the same slot are not timed.
     pub fn stamp(&self) -> Stamp {
         Stamp {
             root: self.root,

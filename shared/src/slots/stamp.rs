@@ -1,4 +1,4 @@
-//! What a frame says about its sender's time.
+//! A frame's statement on its sender's time.
 
 use crate::wire::Error;
 use crate::wire::frame::{DataHeader, Frame};
@@ -29,7 +29,7 @@ const HAS_NUMBER: u8 = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Stamp {
-    /// Whose time the sender keeps.
+    /// The agent whose time the sender keeps.
     pub root: u16,
     /// Hops from the root to the sender, up to 7.
     pub hops: u8,

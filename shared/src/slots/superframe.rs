@@ -22,7 +22,7 @@ pub enum Error {
     TooLong,
 }
 
-/// What the slots of a swarm must hold, and how good its clocks are.
+/// Requirements on the slots of a swarm, and the quality of its clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotNeeds {
     /// Agents with a slot.

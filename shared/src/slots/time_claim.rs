@@ -22,7 +22,7 @@ impl TimeClaim {
     /// Superframes of silence after which a claim makes room for one of a higher root.
     const PATIENCE: u32 = 8;
 
-    /// What one frame claims that was heard in this agent's superframe `at`.
+    /// The claim of one frame that was heard in this agent's superframe `at`.
     pub(super) const fn new(root: u16, lead: u32, late_us: i64, at: u32) -> Self {
         Self { root, lead, late_us, at, support: 1 }
     }

@@ -24,7 +24,7 @@ use crate::fnv;
 /// Number of the frame format; raise it with every change of any byte that travels.
 pub const VERSION: u32 = 6;
 
-/// What [`SCHEMA`] is a hash of: the format in words a reader can check against the code.
+/// The text that [`SCHEMA`] is a hash of: the format in words a reader can check against the code.
 const LAYOUT: &str = "\
     epoch:2*number+has_founding:u33,(boot:u32,founder:u16)?;\
     data:0,sender:u16,epoch_tag:u32,round:u32,payload;\
@@ -52,7 +52,7 @@ pub const MEMBERS_HEADER_MAX: usize = 1 + 3 + (5 + 5 + 3) + 5 + 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DataHeader {
-    /// Who sends.
+    /// The sender.
     pub sender: u16,
     /// The epoch its ledger is in.
     pub epoch: EpochTag,
@@ -64,7 +64,7 @@ pub struct DataHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Hello {
-    /// Who sends.
+    /// The sender.
     pub sender: u16,
     /// In which of its boots.
     pub boot: u32,
@@ -92,7 +92,7 @@ pub struct Hello {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Challenge {
-    /// Who asks for it back.
+    /// The agent that asks for it back.
     pub challenger: u16,
     /// The challenger's boot.
     pub boot: u32,
@@ -104,15 +104,15 @@ pub struct Challenge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Admission {
-    /// Who sends: the challenger, or somebody who passes it on.
+    /// The sender: the challenger, or an agent that passes the request on.
     pub sender: u16,
     /// The epoch of the challenger, after which it opens one for the joiner.
     pub epoch: Epoch,
     /// The sender's round.
     pub round: u32,
-    /// What the joiner must repeat.
+    /// The number that the joiner must repeat.
     pub challenge: Challenge,
-    /// Who asks to be let in.
+    /// The agent that asks to be let in.
     pub joiner: u16,
     /// In which of its boots.
     pub joiner_boot: u32,
@@ -124,7 +124,7 @@ pub struct Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MembersHeader {
-    /// Who sends.
+    /// The sender.
     pub sender: u16,
     /// The epoch the set belongs to.
     pub epoch: Epoch,
@@ -138,7 +138,7 @@ pub struct MembersHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SilenceHeader {
-    /// Who sends.
+    /// The sender.
     pub sender: u16,
     /// The epoch whose members it reports on.
     pub epoch: Epoch,

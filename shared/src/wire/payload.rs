@@ -1,4 +1,4 @@
-//! What a data frame carries, in one of three widths: the exchanged decision words v and the running sum σ.
+//! The content of a data frame, in one of three widths: the exchanged decision words v and the running sum σ.
 //!
 //! | width | bytes for w words | v | σ |
 //! |---|---|---|---|

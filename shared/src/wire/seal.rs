@@ -17,7 +17,7 @@
 //! counters. A power cut at any time costs unused numbers and nothing else, and flash is written once per start. So never erase
 //! the storage of a board that keeps its key: it would begin again with numbers it has used.
 //!
-//! What it does not do: members share one key, so a captured board can speak for others. And a receiver that lost
+//! Limits: members share one key, so a captured board can speak for others. And a receiver that lost
 //! its memory opens a recorded frame of a sender until it hears that sender in its present boot; that the frame is of an earlier
 //! round is for the [agent](crate::agent) to see. `SECURITY.md` has the whole threat model.
 //!

@@ -109,7 +109,7 @@ impl<const N: usize> Deframer<N> {
                 room.copy_from_slice(piece);
                 self.held = end;
             }
-            // What still comes of this frame is refused with it.
+            // The rest of this frame is refused with it.
             None => self.overrun = true,
         }
     }

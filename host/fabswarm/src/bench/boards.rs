@@ -27,7 +27,7 @@ const COUNT_LIMIT: Duration = Duration::from_secs(120);
 /// A part of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundPart {
-    /// What it does.
+    /// Its purpose.
     pub name: String,
     /// Instructions it takes.
     pub ours: u64,
@@ -72,7 +72,7 @@ pub fn instructions() -> Result<Vec<RoundPart>> {
     }
 }
 
-/// What a program printed, which is ended if it takes longer than `limit`.
+/// The output of a program, which is ended if it takes longer than `limit`.
 fn output_within(mut child: Child, limit: Duration) -> io::Result<Output> {
     let begun = Instant::now();
     while child.try_wait()?.is_none() {

@@ -19,7 +19,7 @@ pub struct NumPy {
     script: PathBuf,
 }
 
-/// What the script prints.
+/// The output of the script.
 #[derive(Deserialize)]
 struct Reply {
     rounds_per_second: f64,

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// The exit code of a command that found no board, or failed on one.
 const FAILED: u8 = 4;
 
-/// What a build says that reaches neither probes nor boot ROMs.
+/// The error of a build that reaches neither probes nor boot ROMs.
 #[cfg(not(feature = "flash"))]
 fn unreachable_chips(what: impl std::fmt::Display) -> anyhow::Error {
     let what = format!("{what}: this build of fabswarm reaches no debug probes and no boot ROMs");

@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches};
 
 use fabswarm_large::device::cuda::{Gpu, Precision};
 
-/// What `--device` names.
+/// The device that `--device` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeviceChoice {
     /// A GPU where one works, else the CPU.

@@ -33,12 +33,12 @@ pub(super) fn command() -> Command {
         ))
 }
 
-/// What was found about one thing.
+/// The result of one check.
 struct Diagnosis {
     name: &'static str,
-    /// What is there, or what is wrong.
+    /// The thing found, or the fault.
     what: String,
-    /// What to type, if something is missing.
+    /// The command to type, if something is missing.
     remedy: Option<String>,
 }
 

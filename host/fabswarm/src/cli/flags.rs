@@ -150,7 +150,7 @@ fn value_name(key: &ScenarioKey) -> &'static str {
     }
 }
 
-/// What a key is about, and the words it takes.
+/// The first sentence on a key, and the words it takes.
 fn short_help(key: &ScenarioKey) -> String {
     let comment = &key.comment;
     let end = comment.find([':', ';', '(']).unwrap_or(comment.len());

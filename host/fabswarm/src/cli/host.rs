@@ -86,7 +86,7 @@ pub(super) fn cluster_argument() -> Arg {
         .help("This machine's folder of those that `fabswarm host new-cluster` made; needed beyond loopback, where each user has keys of their own")
 }
 
-/// What that flag names; without it, what processes of this user share on loopback.
+/// The cluster that this flag names; without it, the one that processes of this user share on loopback.
 pub(super) fn credentials(matches: &ArgMatches) -> Result<Credentials, Diagnostic> {
     match matches.get_one::<PathBuf>("cluster") {
         Some(folder) => Credentials::open(folder),

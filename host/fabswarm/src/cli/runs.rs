@@ -104,7 +104,7 @@ fn by_error(a: &ListedRun, b: &ListedRun) -> Ordering {
     }
 }
 
-/// What the error of a run measures, and its last value; of training, the share of test samples that it got wrong.
+/// The name of a run's error, and its last value; of training, the share of test samples that it got wrong.
 fn error(run: &ListedRun) -> Option<(&str, f64)> {
     if let Some(accuracy) = run.summary["test_accuracy"].as_f64() {
         return Some(("test_error", 1.0 - accuracy));

@@ -1,4 +1,4 @@
-//! What to type instead of a flag or command that does not exist.
+//! Suggestions for a flag or command that does not exist.
 
 use std::ffi::OsString;
 
@@ -22,7 +22,7 @@ const OF_FEATURES: [(&str, &str, bool); 10] = [
     ("--live", "live", cfg!(feature = "live")),
 ];
 
-/// What this build is without, for the end of its help.
+/// The commands that this build lacks, for the end of its help.
 pub(super) fn absent_commands() -> String {
     let absent = OF_FEATURES.iter().filter(|(_, _, is_there)| !is_there);
     let absent: Vec<String> = absent.map(|(name, feature, _)| format!("{name} ({feature})")).collect();
@@ -88,7 +88,7 @@ fn chosen<'a>(root: &'a Command, arguments: &[OsString]) -> (String, &'a Command
     (path, command)
 }
 
-/// What to type instead of `--{flag}`.
+/// Suggestions for `--{flag}`.
 fn flag_help(path: &str, command: &Command, flag: &str) -> String {
     let flags: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
     let is_read = |scenario: &ScenarioCommand| flags.contains(&"seed") && path.ends_with(scenario.name());

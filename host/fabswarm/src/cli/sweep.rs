@@ -128,7 +128,7 @@ fn runs(
         if command == ScenarioCommand::Train {
             fabswarm_large::training::setup::make_paths_absolute(&mut resolved);
         }
-        // What holds for many runs is said once.
+        // A note that holds for many runs is printed once.
         for note in &resolved.notes {
             if !notes.contains(note) && !output::is_quiet() {
                 eprintln!("note: {note} ({})", combination.name);

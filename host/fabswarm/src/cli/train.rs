@@ -169,7 +169,7 @@ fn open_folder(resumed: Option<RunFolder>, resolved: &ResolvedScenario) -> Resul
     })
 }
 
-/// What is trained, and who looks at it.
+/// A training run and its observers.
 struct TrainingJob<'a> {
     prepared: &'a TrainingSetup,
     resolved: &'a ResolvedScenario,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 /// The longest packet of a board, encoded.
 const LONGEST: usize = 4096;
 
-/// What boards hear each other in.
+/// The channel in which boards hear each other.
 #[derive(Clone, Default)]
 pub(crate) struct Ether(Arc<Mutex<Vec<Sender<Vec<u8>>>>>);
 
@@ -52,7 +52,7 @@ impl Radio {
         by_cable
     }
 
-    /// What the board hears now.
+    /// Bytes that the board hears now.
     pub(crate) fn heard(&self) -> Vec<u8> {
         self.heard.try_iter().flatten().collect()
     }

@@ -124,12 +124,12 @@ fn a_board_flies_on_without_its_cable_and_what_it_did_not_report_is_told() {
         number.unwrap().parse::<u64>().unwrap()
     });
     assert!(to - from >= 8 && equal >= 3 * 14 && uncompared >= to - from, "{said}");
-    // What is known is compared all the same.
+    // The known states are compared all the same.
     let flight = folder.read("out/boards/flight.csv");
     a_flipped_bit_is_found(&folder, "out", flight.lines().find(|row| row.starts_with("10,2,0x")).unwrap());
 }
 
-/// What it knew is lost, and so is what its shadow knew of it: it joins again, and the run goes on.
+/// Its knowledge is lost, and so is its shadow's of it: it joins again, and the run goes on.
 #[test]
 fn a_board_that_restarts_in_flight_joins_again() {
     let folder = Folder::new();
@@ -159,7 +159,7 @@ fn a_scenario_may_end_the_run_with_the_first_board_that_is_lost() {
     let host = start_endless(&folder, 2, 5, "--lost-boards fail");
     boards[0].unplug();
     host.ends().check(4, "the board of agent 0 was unplugged in round ");
-    // What was reported until then is whole.
+    // The reports until then are whole.
     let ([_, equal, uncompared], said) = verified(&folder, "out");
     assert!(equal > 2 * 5 && uncompared <= 4, "{said}");
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-/// What a line makes of a byte; `None` if it is lost.
+/// A byte after its way over a line; `None` if it is lost.
 pub(crate) type Garble = fn(u8) -> Option<u8>;
 
 /// The far end of a cable: a pseudo-terminal, unless it is unplugged.
@@ -136,7 +136,7 @@ impl PluggedBoard {
         self.process.lock().unwrap().kill().unwrap();
     }
 
-    /// What its process has written.
+    /// The log of its process.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
@@ -151,7 +151,7 @@ impl Drop for PluggedBoard {
     }
 }
 
-/// What connects a board with the world.
+/// A board's connections with the world.
 struct BoardLine {
     garble: [Garble; 2],
     radio: Option<Radio>,
@@ -197,7 +197,7 @@ fn pump(
     feels_cable: bool,
 ) {
     board.set_nonblocking(true).unwrap();
-    // What was sent while it was off.
+    // Packets sent while it was off are dropped.
     radio.iter().for_each(|radio| drop(radio.heard()));
     let mut chunk = [0; 4096];
     let garbled =

@@ -54,7 +54,7 @@ fn every_command_behaves_with_nothing_plugged_in() {
     }
 }
 
-/// What a scenario takes of boards is told before anything is built: words, frames, memory, page and writes to flash.
+/// The plan tells before anything is built what a scenario takes of boards: words, frames, memory, page and writes to flash.
 #[test]
 fn boards_are_planned_before_they_are_built() {
     let folder = Folder::new();

@@ -70,7 +70,7 @@ fn matches_the_simulator(boards: &str, flags: &str) {
     assert!(folder.read("boards/metrics.csv") == folder.read("inside/metrics.csv"), "the metrics differ");
 }
 
-/// What random faults do not meet for certain.
+/// Cases that random faults do not meet for certain.
 #[test]
 fn boards_match_the_simulator_where_they_once_did_not() {
     let rounds = "--agents 4 --rounds 60 --error-below 0";

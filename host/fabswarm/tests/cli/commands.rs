@@ -1,4 +1,4 @@
-//! What the `fabswarm` command does beside running: what it prints, refuses and tells.
+//! Output, refusals and hints of the `fabswarm` command, beside running.
 
 use crate::support::{Folder, Running, assert_contains};
 use rustix::process::Signal;

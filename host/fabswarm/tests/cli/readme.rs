@@ -33,7 +33,7 @@ fn the_commands_of_the_readme_work() {
     std::os::unix::fs::symlink(root().join("scenarios"), folder.join("scenarios")).unwrap();
     let mut commands = 0;
     for line in README.lines().filter(|line| line.starts_with("cargo run --release")) {
-        // What follows ` -- ` is for the command; features before it are for Cargo, and this build has them.
+        // Arguments behind ` -- ` are for the command; features before it are for Cargo, and this build has them.
         let line = line.split('#').next().unwrap_or(line).trim();
         let arguments = line.split_once(" -- ").map_or("", |(_, arguments)| arguments.trim());
         let ended = folder.shell(&format!("\"$FABSWARM\" {arguments}"));

@@ -1,4 +1,4 @@
-//! What can be made of a run afterwards: `verify`, `report`, `runs`.
+//! Commands on a finished run: `verify`, `report`, `runs`.
 
 use crate::support::{Folder, assert_contains};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Whoever does not belong to a cluster is refused while a run goes on: real processes on loopback, with certificates.
+//! Peers outside a cluster are refused while a run goes on: real processes on loopback, with certificates.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -37,7 +37,7 @@ fn wait_for(what: &str, processes: &[&Mutex<String>], is_there: impl Fn() -> boo
     }
 }
 
-/// What a process has said so far.
+/// The output of a process so far.
 fn listen(output: impl Read + Send + 'static) -> Arc<Mutex<String>> {
     let heard = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&heard);
@@ -121,7 +121,7 @@ fn strangers_are_refused_once_in_the_log_and_the_run_goes_on() {
     let asking = strangers.map(|(arguments, _)| ask(arguments));
     for length in [1, 100, 100_000].into_iter().cycle().take(ATTEMPTS) {
         let mut stranger = TcpStream::connect(&address).unwrap();
-        // Who is refused may be cut off before it has said everything.
+        // A refused peer may be cut off before it has sent everything.
         let _ = stranger.write_all(&vec![0x5a; length]);
     }
     asking.into_iter().for_each(is_refused);

@@ -223,7 +223,7 @@ fn ctrl_c_anywhere_ends_the_run_in_order_everywhere() {
     hosts[1].signal(Signal::INT);
     ends(starter, "host");
     assert!(hosts[1].child.wait().unwrap().success());
-    // What two hosts began, one process goes on with.
+    // One process continues a run that two hosts began.
     let more = ["train", "--resume", "host", "--device", "cpu", "--epochs", "1000000"];
     let mut resumed = fabswarm(folder.path());
     let child = resumed.args(more).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -183,12 +183,12 @@ impl Running {
         Self { child, printed, said, listeners: vec![first, second] }
     }
 
-    /// What it has written to standard output so far.
+    /// Its standard output so far.
     pub(crate) fn printed(&self) -> String {
         self.printed.lock().unwrap().clone()
     }
 
-    /// What it has written to standard error so far.
+    /// Its standard error so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }

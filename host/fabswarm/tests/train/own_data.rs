@@ -264,7 +264,7 @@ fn what_is_wrong_with_own_samples_is_named_with_its_row() {
         folder.ends(&format!("run --problem {problem} --{problem}-file a.csv --agents 3"), 2, expected);
     };
     let table = table_of(108);
-    // What is refused while any file is read stands above.
+    // Faults that any file can have stand above.
     refused("hyper-tuning", &table.replacen("\n0,0,", "\n0,nan,", 1), "row 2, column `x` is NaN\nhelp: ");
     refused(
         "hyper-tuning",

@@ -32,7 +32,7 @@ pub use self::pass::CudaPass;
 pub use self::shared::CudaSlab;
 use super::{Error, Packed, Result};
 
-/// What products and activations are computed in; state is f32 in all of them.
+/// The format in which products and activations are computed; state is f32 in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     F32,
@@ -70,7 +70,7 @@ pub struct Cuda {
     kernels: Kernels,
     precision: Precision,
     replays: HashMap<usize, CapturedWork>,
-    /// What this process has allocated for buffers.
+    /// Bytes that this process has allocated for buffers.
     allocations: Arc<AllocationCounter>,
     /// Kept alive for cuBLAS.
     _workspaces: [CudaSlice<u8>; 2],

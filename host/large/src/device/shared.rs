@@ -17,7 +17,7 @@ use super::{Device, Error, Result};
 pub const SLAB_WORDS: usize = (32 << 20) / size_of::<f32>();
 /// Words of a label: one for each of its bytes, since any byte is a number.
 const LABEL_WORDS: usize = 64;
-/// What a label begins with.
+/// The beginning of a label.
 const LABEL_PREFIX: &str = "fabswarm slab ";
 /// Words of a slab that parcels can have.
 const ROOM: usize = SLAB_WORDS - LABEL_WORDS;
@@ -74,11 +74,11 @@ pub trait SharedMemory: Device<Scalar = f32> {
 pub enum SlabPlace {
     /// An open file of a process, which has no name.
     File { process: u32, number: i32 },
-    /// What CUDA calls a handle for other processes.
+    /// CUDA's handle for other processes.
     Cuda(Vec<u8>),
 }
 
-/// What another process needs to open a slab.
+/// The name by which another process opens a slab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlabHandle {
     machine: String,

@@ -1,4 +1,4 @@
-//! Who receives what from whom in a round.
+//! The vectors that agents receive in a round, and their senders.
 
 use crate::device::Block;
 use crate::mixing::MixingMatrix;

@@ -10,7 +10,7 @@
 //!
 //! Where agents adapt before they combine, v_j − η m_j takes the place of v_j.
 //!
-//! What waits on a link between hosts is kept by the sender's, and computed with the same operations in the same order as in one
+//! Mass that waits on a link between hosts is kept by the sender's, and computed with the same operations in the same order as in one
 //! process.
 
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl ParcelPart {
     pub const ALL: [Self; 2] = [ParcelPart::Decisions, ParcelPart::Trackers];
 }
 
-/// What the host of `from` has for the host of `to`.
+/// The agents of a parcel: the host of `from` has it for the host of `to`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParcelRoute {
     pub(crate) from: Block,

@@ -11,7 +11,7 @@ use crate::device::{Block, Result};
 use crate::real::Real;
 
 /// The hosts of a run, as seen by the process that started it. All of them are in the same round whenever state is read or written.
-/// What returns a result fails when a host fails or cannot be reached.
+/// A method that returns a result fails when a host fails or cannot be reached.
 pub trait RemoteHosts<S>: Debug + Send {
     /// The agents of each host; together they are the swarm.
     fn blocks(&self) -> &[Block];
@@ -47,7 +47,7 @@ pub(super) struct StateRows {
     pub(super) owner: RowOwner,
 }
 
-/// Whose host has a row.
+/// The host that has a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowOwner {
     /// Rows of agents, in turn.
@@ -142,7 +142,7 @@ impl<S: Real> RemoteState<S> {
         self.hosts.blocks().iter().position(|block| block.has(agent)).unwrap_or(0)
     }
 
-    /// Who has which of these words.
+    /// The hosts that have these words.
     fn runs(&self, rows: StateRows, range: Range<usize>) -> Vec<StateRun> {
         let mut runs: Vec<StateRun> = Vec::new();
         let mut at = range.start;

@@ -34,7 +34,7 @@ impl<D: Device> Fab<D> {
         let (key, parity, state) = (self.key(), self.parity(), &mut self.state);
         self.device.replay(DESCENTS + key, |device| state.descend(device, parity))?;
         state.sets[0].open();
-        // What follows may wait for other hosts; the gradient does not.
+        // The next steps may wait for other hosts; the gradient does not.
         self.device.wait()
     }
 
@@ -119,7 +119,7 @@ impl<D: Device> FabState<D> {
         device.recur(newest, gradient, packed, *kept)
     }
 
-    /// What follows the gradient of y and z: that of x, trackers, and the logits of samples.
+    /// The steps after the gradient of y and z: the gradient of x, trackers, and the logits of samples.
     pub(super) fn follow(&mut self, device: &D, parity: usize) -> Result<()> {
         let FabState { config, schedule, y, z, mixing, sets, decay, logits, .. } = self;
         mixing.track(device, 0, &mut sets[0], parity, Some(decay))?;

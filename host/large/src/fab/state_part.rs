@@ -1,4 +1,4 @@
-//! What the state of a swarm consists of: the tensors of a checkpoint, and what hosts read and restore of each other.
+//! Parts of the state of a swarm: the tensors of a checkpoint, which hosts read and restore of each other.
 
 use std::fmt;
 
@@ -30,11 +30,11 @@ pub enum VectorPart {
     Gradients,
     /// m.
     Momentum,
-    /// What agents with a ledger sent in the last rounds: decisions.
+    /// Decisions that agents with a ledger sent in the last rounds.
     SentDecisions,
-    /// What agents with a ledger sent in the last rounds: trackers.
+    /// Trackers that agents with a ledger sent in the last rounds.
     SentTrackers,
-    /// What waits on links.
+    /// Mass that waits on links.
     Mass,
 }
 

@@ -37,7 +37,7 @@ impl Tracking {
     }
 }
 
-/// What momentum keeps.
+/// The state of momentum.
 #[derive(Debug)]
 pub(super) struct MomentumState<D: Device> {
     /// β, above 0.

@@ -19,7 +19,7 @@ pub struct Linear {
 struct LinearSaved {
     weights: LinearWeights,
     x: View,
-    /// What the function's derivative needs.
+    /// The input that the function's derivative needs.
     u: View,
 }
 

@@ -138,7 +138,7 @@ struct TensorSource {
     row: usize,
 }
 
-/// What fills one of our tensors: nothing for the classifier, three tensors for the projections.
+/// The sources of one of our tensors: none for the classifier, three tensors for the projections.
 fn sources(target: &str, shape: &[usize], encoder: &BertEncoder) -> Vec<TensorSource> {
     let is_mpnet = encoder.distance_buckets.is_some();
     let source = |name: String, shape: Vec<usize>, is_transposed: bool, first_column: usize, row: usize| {

@@ -252,7 +252,7 @@ pub enum Op {
     },
 }
 
-/// What a norm runs over; see [`Op::Norm`].
+/// The range of a norm; see [`Op::Norm`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NormShape {
     pub rows: usize,

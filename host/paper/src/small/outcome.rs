@@ -1,4 +1,4 @@
-//! What runs came to: one [`RunOutcome`] per seed, together a [`MethodOutcome`].
+//! Results of runs: one [`RunOutcome`] per seed, together a [`MethodOutcome`].
 
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,7 @@ impl MethodOutcome {
         self.runs.iter().filter(|run| run.one_percent.is_some()).count()
     }
 
-    /// What it took to come below one per cent, over the runs that did; `None` where none did.
+    /// The cost of coming below one per cent, over the runs that did; `None` where none did.
     #[must_use]
     pub fn to_one_percent(&self, axis: Axis) -> Option<Spread> {
         let places = || self.runs.iter().filter_map(|run| run.one_percent).map(|point| point.on(axis));

@@ -68,7 +68,7 @@ pub enum Measure {
     ErrorAtEnd(Axis),
     /// The error at a place on an axis.
     ErrorAt(Axis, f64),
-    /// What it takes to come below one per cent.
+    /// The cost of coming below one per cent.
     OnePercent(Axis),
     /// The seconds to within a tenth of where the worse of two series settles.
     SecondsToWorse,
@@ -138,7 +138,7 @@ impl Measure {
         let advantages: Vec<f64> =
             values.iter().map(|[own, other]| far(*other) - far(*own) - by.ln()).collect();
         let mut comparison = Comparison::of(&advantages, margin.ln_1p());
-        // What no seed has cannot be compared.
+        // Neither method reaches the level with any seed: the claim fails.
         if values.iter().flatten().all(|value| value.is_infinite()) {
             comparison.outcome = CaseOutcome::Fails;
         }

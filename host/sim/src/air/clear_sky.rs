@@ -1,4 +1,4 @@
-//! What arrives where nothing but the signal decides: links do not depend on each other, so all cores find it out.
+//! Arrivals where nothing but the signal decides: links do not depend on each other, so all cores compute them.
 
 use super::counters::{CopyOrigin, LinkCount};
 use super::{Air, Arrival};
@@ -7,7 +7,7 @@ use crate::cores;
 /// Receivers below which one core is done before a second one has begun.
 const RECEIVERS_FOR_THREADS: usize = 256;
 
-/// What arrives at neighbouring receivers.
+/// Arrivals at neighbouring receivers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClearBlock {
     arrivals: Vec<Arrival>,

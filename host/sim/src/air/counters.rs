@@ -1,9 +1,9 @@
-//! What became of every frame, by cause.
+//! Outcomes of all frames, by cause.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a receiver did with a frame.
+/// The outcome of a frame at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameVerdict {
     /// It counts.
@@ -135,9 +135,9 @@ pub(super) struct LinkCount {
 /// One directed link, as the counters saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkReport {
-    /// Who sends.
+    /// The sender.
     pub sender: usize,
-    /// Who hears.
+    /// The receiver.
     pub receiver: usize,
     /// Copies it carried.
     pub copies: u64,

@@ -1,4 +1,4 @@
-//! What arrives in one slot, and who hears it.
+//! Arrivals of one slot, and their receivers.
 
 use super::Arrival;
 use super::counters::{Counters, FrameVerdict};
@@ -24,15 +24,15 @@ pub(super) struct Delivery {
 /// A frame that reached a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedFrame<'a, T> {
-    /// Who sent it, as far as the air can tell.
+    /// The sender, as far as the air can tell.
     pub sender: usize,
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// What was made of them, once for all receivers.
+    /// The opened bytes, made once for all receivers.
     pub opened: &'a T,
 }
 
-/// Who hears frames of a slot, opened as `T`.
+/// A receiver of the frames of a slot, opened as `T`.
 pub trait Listener<T>: Send {
     /// Looks at what it will need to hear `sender`, and returns any of it. Called for all senders and some listeners of a slot
     /// before the first is heard: in a large swarm none of it is in the cache, and so all of it comes at once instead of piece by

@@ -34,7 +34,7 @@ pub(super) struct LinkFaults {
     reordering: f64,
 }
 
-/// What becomes of a copy.
+/// The outcome of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkOutcome {
     /// It does not come through.

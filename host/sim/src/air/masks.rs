@@ -6,7 +6,7 @@ use fabswarm_shared::graph::Trace;
 /// hexadecimal digits, or as many as it takes.
 ///
 /// # Errors
-/// What is wrong with the first graph that cannot be read.
+/// The fault of the first graph that cannot be read.
 pub fn parse(graphs: &[String], agents: usize, digits: Option<usize>) -> Result<Vec<u64>, String> {
     let digits = digits.unwrap_or_else(|| agents.div_ceil(4));
     if digits < agents.div_ceil(4).max(1) {

@@ -27,7 +27,7 @@ pub struct Motion {
     geometry: Option<RoundGeometry>,
 }
 
-/// What is the same for all links of one round.
+/// Geometry that all links of one round share.
 #[derive(Clone, Debug)]
 struct RoundGeometry {
     round: u32,

@@ -7,7 +7,7 @@ use super::blocks::BlockSchedule;
 use super::{Motion, Recording};
 use crate::scenario::{Scenario, TopologyKind};
 
-/// Who hears whom, round by round, as a scenario describes it.
+/// The links of a scenario, round by round.
 #[derive(Clone, Debug)]
 pub struct LinkSource {
     pub(super) graphs: GraphSource,

@@ -4,7 +4,7 @@ use super::*;
 use crate::scenario::{self, OutageList, TopologyKind};
 use proptest::prelude::*;
 
-/// What a receiver hears: slot, receiver, sender, bytes.
+/// A delivery to a receiver: slot, receiver, sender, bytes.
 type Delivery = (u32, usize, usize, Vec<u8>);
 
 fn complete(faults: scenario::FaultsSection) -> Scenario {

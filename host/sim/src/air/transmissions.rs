@@ -1,4 +1,4 @@
-//! What is on the air in one slot.
+//! Frames on the air in one slot.
 
 use std::ops::Range;
 

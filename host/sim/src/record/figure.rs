@@ -10,11 +10,11 @@ use crate::swarm::{ErrorKind, Metrics};
 /// Title and labels of the plot.
 #[derive(Clone, Debug)]
 pub struct Caption {
-    /// What was run.
+    /// The problem and the algorithm.
     pub title: String,
     /// With which constants.
     pub subtitle: String,
-    /// What the error measures.
+    /// The quantity that the error measures.
     pub error: &'static str,
 }
 

@@ -120,7 +120,7 @@ impl RunFolder {
         Ok(GrowingFile { file, path })
     }
 
-    /// What an earlier run left of a file that grows: as far as it got, or else as it was completed.
+    /// The content of a file that grows, as an earlier run left it: its finished part, or else the whole.
     pub fn left_of(&self, name: &str) -> Option<String> {
         let PartPath { part, whole } = self.part_path(name);
         fs::read_to_string(part).or_else(|_| fs::read_to_string(whole)).ok()

@@ -28,7 +28,7 @@ pub enum StoppedBecause {
     BoardsFailed,
 }
 
-/// What the air did.
+/// Counts of the channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AirReport {
     /// Frames and copies by cause.
@@ -52,7 +52,7 @@ impl AirReport {
 /// The error of a run, in the summary under the names of what it measures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FinalError {
-    /// What it measures.
+    /// The quantity that it measures.
     pub kind: ErrorKind,
     /// The first recorded round with an error below 1 %.
     pub rounds_to_one_percent: Option<u64>,
@@ -71,12 +71,12 @@ impl Serialize for FinalError {
     }
 }
 
-/// What a run came to; `summary.json`.
+/// The result of a run; `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
     /// Version of fabswarm.
     pub version: &'static str,
-    /// What was solved.
+    /// The problem.
     pub problem: &'static str,
     /// How.
     pub algorithm: &'static str,

@@ -158,7 +158,7 @@ impl RecordedProblem {
         })
     }
 
-    /// What is wrong, with the name of the file.
+    /// The fault, with the name of the file.
     pub(super) fn refuse(&self, what: String) -> Diagnostic {
         refused(&self.path, what)
     }
@@ -233,7 +233,7 @@ fn refused(path: &Path, what: String) -> Diagnostic {
     Diagnostic::of_file(path, what, "correct it in the file; docs/recorded.md lists all keys")
 }
 
-/// What is wrong with a number out of its range.
+/// The fault of a number out of its range.
 fn wrong(key: &str, value: impl std::fmt::Display, expected: &str) -> String {
     format!("`{key}` is {value} but must be {expected}")
 }

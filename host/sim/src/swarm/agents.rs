@@ -40,7 +40,7 @@ use std::sync::Arc;
 pub struct AgentSetup {
     /// Configuration common to all agents; see [`AgentSetup::config_of`].
     pub config: Config,
-    /// Who may ever collect from each agent, where that is not everybody.
+    /// The agents that may ever collect from each agent, where these are not all.
     pub audiences: Option<Vec<MemberSet>>,
     /// The swarm's key, where frames are sealed.
     pub key: Option<SwarmKey>,
@@ -93,7 +93,7 @@ pub struct AgentSwarm<const WORDS: usize> {
     agents: Vec<SimAgent<WORDS>>,
     meter: Meter,
     books: Books,
-    /// What broke the books, once they broke.
+    /// The first fault of the books, once they broke.
     imbalance: Option<Imbalance>,
     opener: SwarmOpener,
     /// The frames of the last slot, opened; their buffers are used again.
@@ -174,7 +174,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         packed(&self.agents, Agent::decision)
     }
 
-    /// What became of every frame.
+    /// The channel, with the outcome of every frame.
     pub const fn air(&self) -> &Air {
         &self.air
     }
@@ -313,7 +313,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     }
 }
 
-/// What `state` returns of all agents, one after the other.
+/// The words that `state` returns of all agents, one after the other.
 fn packed<const WORDS: usize>(
     agents: &[SimAgent<WORDS>],
     state: impl Fn(&HeapAgent<WORDS>) -> &[f32],

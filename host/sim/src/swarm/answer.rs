@@ -1,4 +1,4 @@
-//! What a swarm has decided.
+//! The decisions of a swarm.
 
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::scalar::Scalar;

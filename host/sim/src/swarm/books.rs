@@ -60,7 +60,7 @@ pub(super) struct LedgerView<'a> {
     pub(super) round: u32,
     /// Its epoch; none while it is joining.
     pub(super) epoch: Epoch,
-    /// Who belongs to that epoch.
+    /// The members of that epoch.
     pub(super) members: &'a MemberSet,
     /// How many others its shares are for.
     pub(super) audience: u32,
@@ -127,7 +127,7 @@ impl Histories {
     /// The history of the epoch that the agent is in.
     fn begin(&mut self, epoch: Epoch) -> &mut History {
         if self.0.back().is_none_or(|history| history.epoch != epoch) {
-            // Who restarts may come back to an epoch from before one that it has forgotten.
+            // An agent that restarts may come back to an epoch from before one that it has forgotten.
             let known = self.0.iter().position(|history| history.epoch == epoch);
             let history = known.and_then(|place| self.0.remove(place));
             self.0.push_back(history.unwrap_or(History { epoch, sums: VecDeque::new() }));
@@ -140,7 +140,7 @@ impl Histories {
     }
 }
 
-/// What one agent took from others.
+/// The mass that one agent took from others.
 #[derive(Clone, Debug)]
 struct Account {
     epoch: Epoch,
@@ -148,7 +148,7 @@ struct Account {
     taken: Vec<(u32, Fingerprint)>,
     /// The sum of all ρ.
     collected: Fingerprint,
-    /// What was collected since the ledger was balanced, and from whom.
+    /// The mass collected since the ledger was balanced, and its senders.
     unbalanced: Vec<(u16, Fingerprint)>,
 }
 
@@ -250,12 +250,12 @@ impl Account {
     }
 }
 
-/// What a look at an agent's ledger brought.
+/// The outcome of a look at an agent's ledger.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Balance {
     /// To be entered, if the agent has an epoch: others hold it, whatever is wrong with the agent.
     sum: Option<RunningSum>,
-    /// What is wrong.
+    /// The fault.
     imbalance: Option<Imbalance>,
 }
 
@@ -265,7 +265,7 @@ impl From<Imbalance> for Balance {
     }
 }
 
-/// What an agent has given away by the start of a round.
+/// The mass that an agent has given away by the start of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunningSum {
     epoch: Epoch,
@@ -273,12 +273,12 @@ pub(super) struct RunningSum {
     sigma: Fingerprint,
 }
 
-/// What holds for all agents in every round.
+/// Constants of all agents and rounds.
 #[derive(Clone, Debug)]
 struct Rules {
     /// The factors of the fingerprints' two linear forms, by words that are side by side.
     forms: Vec<[[u32; LANES]; 2]>,
-    /// Who may collect from each agent, where that is not everybody.
+    /// The agents that may collect from each agent, where these are not all.
     audiences: Option<Vec<MemberSet>>,
 }
 

@@ -75,7 +75,7 @@ pub struct ExactFab<G> {
     gradient: Vec<f32>,
     /// m, packed like `v`: the direction of this round's descent.
     accumulator: Vec<f32>,
-    /// What agents send in the place of their decisions, in this round and in the next.
+    /// The words that agents send in the place of their decisions, in this round and in the next.
     sent: Vec<f32>,
     next_sent: Vec<f32>,
     /// Exchanged words only, here and below.
@@ -98,7 +98,7 @@ struct ExactBlock<'a> {
     taken: &'a mut [TakenSums],
 }
 
-/// What all blocks read.
+/// The input of all blocks.
 struct ExactRound<'a> {
     task: &'a Task<f32>,
     constants: &'a LedgerConstants,
@@ -151,7 +151,7 @@ impl ExactRound<'_> {
                 });
                 ledger::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
             }
-            // What travels is averaged below; what does not has been stepped where agents adapt first.
+            // The exchanged words are averaged below; the others have been stepped where agents adapt first.
             v.copy_from_slice(&self.sent[agent * words..][..words]);
             if self.constants.turns.pulls(self.round) {
                 let heard = senders.map(|sender| &self.sent[sender * words..][exchanged.clone()]);

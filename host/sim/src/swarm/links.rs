@@ -11,7 +11,7 @@ const AGENTS_PER_THREAD: usize = 256;
 /// Agents whose links are drawn side by side: those of a vector register.
 const LANES: usize = 16;
 
-/// Who hears whom in one round, in blocks of neighbouring agents.
+/// The links of one round, in blocks of neighbouring agents.
 #[derive(Clone, Debug)]
 pub struct LinkTable {
     blocks: Vec<LinkBlock>,

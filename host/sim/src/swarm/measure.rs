@@ -1,4 +1,4 @@
-//! What a swarm looks like from outside.
+//! Metrics of a swarm, seen from outside.
 
 use crate::scenario::{ProblemKind, Scenario};
 use crate::task::Task;
@@ -7,7 +7,7 @@ use fabswarm_shared::scalar::Scalar;
 use serde::Serialize;
 use std::cell::Cell;
 
-/// What the error of a run measures.
+/// The quantity that the error of a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -22,7 +22,7 @@ impl ErrorKind {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::DistanceToSolution, Self::GradientNorm];
 
-    /// What the error of a run of `scenario` measures.
+    /// The quantity that the error of a run of `scenario` measures.
     pub const fn of(scenario: &Scenario) -> Self {
         match scenario.problem.kind {
             ProblemKind::PolicyEvaluation => Self::DistanceToSolution,
@@ -63,7 +63,7 @@ impl ErrorKind {
 pub struct Metrics {
     /// Rounds done.
     pub round: u64,
-    /// What [`ErrorKind::of`] the scenario says.
+    /// The value of the quantity that [`ErrorKind::of`] the scenario names.
     pub error: f64,
     /// How far agents disagree: `√(mean_i ‖v_i − v̄‖²) / ‖v̄‖` over what they exchange.
     pub consensus_error: f64,
@@ -91,16 +91,16 @@ pub struct Meter {
     gradient_scales: Cell<[f64; 3]>,
 }
 
-/// What a swarm is measured by; packed states hold one agent after the other.
+/// The states that metrics are computed from; packed states hold one agent after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct States<'a, S> {
-    /// Whose values of f and g are measured.
+    /// The task whose values of f and g are measured.
     pub task: &'a Task<S>,
     /// Packed decisions.
     pub v: &'a [S],
     /// Packed last gradients.
     pub d: &'a [S],
-    /// What is missing in the trackers of the whole swarm, word by word: `Σt − Σd`, with all mass that waits on links.
+    /// The mass missing in the trackers of the whole swarm, word by word: `Σt − Σd`, with all mass that waits on links.
     pub defect: &'a [f64],
 }
 

@@ -60,7 +60,7 @@ pub struct PlainFab<S, G> {
     d: AgentRows<S>,
     /// m of momentum; without rows where β is 0.
     accumulator: AgentRows<S>,
-    /// What each agent broadcasts in a round: its decision and the share of its tracker.
+    /// The broadcast of each agent in a round: its decision and the share of its tracker.
     broadcasts: AgentRows<S>,
     /// Of the round that comes.
     links: LinkTable,
@@ -226,7 +226,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
             broadcasts: &self.broadcasts,
             listeners,
         };
-        // Who hears whom in the next round depends on nothing: drawn here, it costs no thread another wait for the others.
+        // The links of the next round depend on nothing: drawn here, they cost no thread another wait for the others.
         let run = |block: &mut LinkBlock,
                    workspace: &mut RoundBuffers<S>,
                    [v, t, d, accumulator]: [&mut [S]; 4]| {

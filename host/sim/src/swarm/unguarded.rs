@@ -17,7 +17,7 @@ use fabswarm_shared::problem::{Moment, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use std::collections::VecDeque;
 
-/// What every agent broadcast in one round.
+/// The broadcasts of all agents in one round.
 #[derive(Clone, Debug)]
 struct Broadcasts<S> {
     v: Vec<S>,

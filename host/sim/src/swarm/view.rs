@@ -1,4 +1,4 @@
-//! What an observer sees of a swarm between two rounds.
+//! A swarm as an observer sees it between two rounds.
 
 use super::DigestCounts;
 use super::links::{LinkBlock, LinkTable};
@@ -16,7 +16,7 @@ pub const MOST_AGENTS_SEEN: usize = 4096;
 /// Links that are seen of a larger swarm.
 const MOST_LINKS: usize = 2000;
 
-/// What an observer wants to see in particular.
+/// The details that an observer asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewRequest {
     /// Agents whose links are all wanted, however large the swarm.
@@ -85,9 +85,9 @@ pub struct BoardView {
 /// A directed link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkView {
-    /// Who sends.
+    /// The sender.
     pub sender: u32,
-    /// Who hears.
+    /// The receiver.
     pub receiver: u32,
     /// Whether a copy arrived over it in the last slot.
     pub is_up: bool,
@@ -100,7 +100,7 @@ pub struct LinkView {
 }
 
 impl SwarmView {
-    /// What `air` knows of agents and links after `slots` slots.
+    /// The view of agents and links that `air` has after `slots` slots.
     pub fn of_air(air: &Air, slots: u32, request: &ViewRequest) -> Self {
         let mut view = Self { round: slots.into(), ..Self::default() };
         view.add_agents_of(air, slots);

@@ -47,7 +47,7 @@ pub(super) struct AgentSamples<S> {
     pub(super) is_corrupted: Vec<bool>,
 }
 
-/// What to draw.
+/// The data to draw.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blobs {
     pub(super) features: usize,

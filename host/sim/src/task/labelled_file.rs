@@ -10,7 +10,7 @@ use std::path::Path;
 /// Without a column `validation`, one sample of so many is for validation.
 const VALIDATION: usize = 10;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) struct LabelledShards<S> {
     pub(super) shards: Vec<AgentSamples<S>>,

@@ -41,7 +41,7 @@ pub struct Chain {
     pub lower_weight: f64,
     /// ω.
     pub reward_noise: f64,
-    /// What noise is drawn from.
+    /// The seed of the noise.
     pub seed: u64,
 }
 

@@ -44,7 +44,7 @@ impl<S> Drone<S> {
     }
 }
 
-/// What an estimate of the field is compared with.
+/// The reference that an estimate of the field is compared with.
 #[derive(Clone, Debug)]
 enum Judge {
     /// The field.

@@ -332,7 +332,7 @@ const fn order(scenario: &Scenario) -> Order {
     }
 }
 
-/// Who may ever collect from each agent, where some links never come up: what is meant for those would wait for ever.
+/// The agents that may ever collect from each agent, where some links never come up: mass for those would wait for ever.
 fn audiences(scenario: &Scenario, source: &mut LinkSource) -> Option<Vec<MemberSet>> {
     let network = &scenario.network;
     let has_fixed_links = match network.topology {

@@ -9,7 +9,7 @@ pub struct RoundEnd<'a> {
     pub swarm: &'a dyn Swarm,
     /// The row that was recorded last.
     pub metrics: &'a Metrics,
-    /// What its error measures.
+    /// The quantity that its error measures.
     pub error: ErrorKind,
     /// Whether that row is of this round.
     pub is_recorded: bool,

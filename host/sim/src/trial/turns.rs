@@ -79,7 +79,7 @@ pub fn self_weight(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) 
     (1.0 - 0.5 * carried * carried).clamp(SELF_WEIGHT, AlgorithmSection::USUAL_SELF_WEIGHT)
 }
 
-/// What a gather does to one number per agent, on average over lost frames.
+/// The effect of a gather on one number per agent, on average over lost frames.
 struct Gather<'a, G> {
     source: &'a G,
     audiences: &'a [u32],

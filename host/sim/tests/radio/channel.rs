@@ -8,7 +8,7 @@ const SENSITIVITY_DBM: f64 = -95.0;
 /// A packet is read in spite of another one if it is stronger by this much.
 const CAPTURE_DB: f64 = 3.0;
 
-/// What happened on the channel.
+/// Counts of the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChannelCounts {
     /// Packets sent.
@@ -69,7 +69,7 @@ impl Channel {
         self.packets.push(packet);
     }
 
-    /// What becomes of the packet of `sender` that began at `start_us` at `receiver`, now that it is over.
+    /// The fate of the packet of `sender` that began at `start_us` at `receiver`, now that it is over.
     pub(crate) fn fate(&mut self, packet: &PacketOnAir, receiver: usize) -> PacketFate {
         let path = packet.paths[receiver];
         if path.signal_dbm < SENSITIVITY_DBM {

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 /// How a clock differs from true time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClockError {
-    /// What it showed when the simulation began.
+    /// Its reading when the simulation began.
     pub(crate) start_us: f64,
     /// Its constant error.
     pub(crate) ppm: f64,
@@ -18,7 +18,7 @@ pub(crate) struct ClockError {
 }
 
 impl ClockError {
-    /// What it shows at a true time, in whole ticks.
+    /// Its reading at a true time, in whole ticks.
     pub(crate) fn local_us(&self, true_us: f64) -> u64 {
         (libm::floor(self.exact(true_us) / self.tick_us) * self.tick_us) as u64
     }

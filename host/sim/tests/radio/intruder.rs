@@ -67,7 +67,7 @@ struct Life {
     key: Key,
     air: RadioAir,
     boards: Vec<Board>,
-    /// What each board sent in its last slot.
+    /// Packets of each board in its last slot.
     on_air: Vec<Vec<Vec<u8>>>,
     tape: Vec<Recorded>,
     superframe_s: f64,

@@ -39,7 +39,7 @@ impl Places {
 /// Speed of light, in m/µs.
 const LIGHT_M_US: f64 = 299.792_458;
 
-/// What a path does to a signal.
+/// The effect of a path on a signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RadioPath {
     pub(crate) signal_dbm: f64,

@@ -9,7 +9,7 @@ use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioTiming};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What a simulated radio swarm is like.
+/// Settings of a simulated radio swarm.
 #[derive(Clone, Debug)]
 pub(crate) struct RadioSettings {
     /// Seed of clocks, powers and losses.
@@ -34,7 +34,7 @@ pub(crate) struct RadioSettings {
     pub(crate) places: Places,
 }
 
-/// What happened in a simulated radio swarm.
+/// An event of a simulated radio swarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RadioEvent {
     /// An agent sends its frame, which says this about time.
@@ -67,7 +67,7 @@ struct Station {
     is_on: bool,
     /// Counts changes of what is due: older entries of the queue are void.
     version: u64,
-    /// What it sent in the last hour, where the law counts that: start and airtime.
+    /// Its transmissions of the last hour, where the law counts them: start and airtime.
     sent: VecDeque<(f64, f64)>,
     rounds: u64,
     jumps: u64,
@@ -213,7 +213,7 @@ impl RadioAir {
         self.now_us / 1e6
     }
 
-    /// What happened on the channel so far.
+    /// Counts of the channel so far.
     pub(crate) const fn counts(&self) -> ChannelCounts {
         self.counts
     }

@@ -154,7 +154,7 @@ fn nobody_sends_more_than_the_law_allows() {
     let error = RadioPlan::new(&radio, &RadioNeeds { period_us, ..needs(10) }).unwrap_err();
     assert!(error.to_string().contains("the law allows 1.00 %"), "{error}");
 
-    // Who flies a superframe that was planned without the law is stopped by the radio.
+    // The radio stops an agent whose superframe was planned without the law.
     let lawless = RadioTiming { duty_limit: None, ..radio };
     let superframe = RadioPlan::new(&lawless, &needs(10)).unwrap().superframe;
     let settings = RadioSettings { superframe, ..settings(kind, &needs(10), BENCH) };

@@ -72,7 +72,7 @@ struct World {
     /// Everything that was ever sent.
     past: Vec<(usize, Vec<u8>)>,
     hash: u32,
-    /// What agents answered, in the order of first appearance.
+    /// Answers of agents, in the order of first appearance.
     answers: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl World {
 
     fn give(&mut self, receiver: usize, sender: usize, frame: &[u8]) {
         let origin = match self.life.is_sealed {
-            // What an intruder made up is not sealed by whom it names, now and then.
+            // A frame of the intruder is now and then not sealed by the agent that it names.
             true => Origin::Sealed { sender: sender as u16, boot: self.boots[sender] },
             false => Origin::Clear,
         };
@@ -159,7 +159,7 @@ impl World {
             || (self.life.is_ring && (sender + 1) % AGENTS != receiver % AGENTS && !now.is_multiple_of(7))
     }
 
-    /// What an intruder, or a member that went mad, makes of a frame.
+    /// A frame as an intruder, or a member that went mad, changes it.
     fn forge(&mut self, receiver: usize, sender: usize, frame: &[u8]) -> (usize, Vec<u8>) {
         let (round, epoch) = (self.agents[receiver].round(), self.agents[receiver].epoch());
         let Epoch { boot, founder, number } = epoch;

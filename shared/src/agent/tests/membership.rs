@@ -238,7 +238,7 @@ fn a_challenge_has_time_to_cross_a_large_swarm() {
     }
 }
 
-/// What it heard before it found the swarm's round was recorded, but not the epoch that it remembers.
+/// The frames heard before it found the swarm's round were recorded, but the epoch that it remembers was not.
 #[test]
 fn who_finds_a_later_round_asks_with_the_epoch_it_was_in() {
     let saved = saved(&in_round_20());

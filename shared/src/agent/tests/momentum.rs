@@ -10,7 +10,7 @@ fn with_momentum() -> Config {
 fn agents_descend_along_what_trackers_accumulate_to() {
     let steps = [0.3, 0.3, 0.06, 0.06, 0.06, 0.06, 0.05, 0.05, 0.05, 0.05];
     for order in [Order::AdaptFirst, Order::CombineFirst] {
-        // Who hears nobody pulls its own decision, and keeps its tracker whole.
+        // An agent that hears nobody pulls its own decision, and keeps its tracker whole.
         let mut agents = [agent(with_momentum().with_order(order))];
         let mut m = [0.0f32; WORDS];
         for _ in 0..20 {

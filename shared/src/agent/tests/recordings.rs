@@ -42,7 +42,7 @@ fn recordings_change_no_state_in_lock_step() {
         let (mut recording, mut unused) = (Vec::new(), Vec::new());
         let mut intruder = Stream::new(seed, 1, 0, Purpose::Air);
         for now in 0..260u32 {
-            // Whoever is down keeps no beat.
+            // An agent that is down keeps no beat.
             let is_down = |id: usize| id == 2 && (60..90).contains(&now);
             for (agents, recording, count) in
                 [(&mut alone, &mut unused, 0), (&mut attacked, &mut recording, 12)]

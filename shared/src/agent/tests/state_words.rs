@@ -1,4 +1,4 @@
-//! What a digest covers, how the words of a state are called, and the room that an agent needs.
+//! The digest's coverage, the names of the words of a state, and the room that an agent needs.
 
 use super::*;
 use std::format;

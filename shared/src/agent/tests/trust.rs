@@ -1,4 +1,4 @@
-//! What an agent believes of others: who may collect, who is alive, and what no single frame can do.
+//! An agent's trust in others: who may collect, who is alive, and what no single frame can do.
 
 use super::*;
 

@@ -19,7 +19,7 @@ fn ring() -> Vec<Small> {
     (0..AGENTS).map(|id| agent(config(id).with_links(links(id)))).collect()
 }
 
-/// What an agent gives away while it gathers waits for who missed it, and what it does while it descends changes no sum.
+/// Mass that an agent gives away while it gathers waits for whoever missed it. While it descends, no sum changes.
 #[test]
 fn agents_push_and_descend_in_different_rounds() {
     let mut agents = ring();

@@ -165,7 +165,7 @@ impl<const FRAME: usize, const SLOTS: usize> Reassembler<FRAME, SLOTS> {
         if is_known {
             return;
         }
-        // What is begun on the way has the part, and does not conflict.
+        // A frame begun on the way has the part, and does not conflict.
         for from in 0..SLOTS {
             let slot = &self.slots[from];
             if slot.is_of(part)

@@ -58,13 +58,13 @@ impl core::fmt::Display for Epoch {
 }
 
 impl Epoch {
-    /// What an agent without a ledger is in.
+    /// The epoch of an agent without a ledger.
     pub const NONE: Self = Self { boot: 0, founder: 0, number: 0 };
 
     /// The epoch in which a swarm begins as configured.
     pub const FIRST: Self = Self { number: 1, ..Self::NONE };
 
-    /// What comes before the first epoch of a swarm that `founder` founds in its boot `boot`.
+    /// The epoch before the first one of a swarm that `founder` founds in its boot `boot`.
     pub const fn founding(boot: u32, founder: u16) -> Self {
         Self { boot, founder, number: 0 }
     }
@@ -86,7 +86,7 @@ impl Epoch {
         (number <= LAST_NUMBER).then_some(Self { number, ..self })
     }
 
-    /// Who opened it.
+    /// The agent that opened it.
     pub const fn opener(self) -> u16 {
         (self.number % OPENERS) as u16
     }
@@ -101,7 +101,7 @@ impl Epoch {
         self.number / OPENERS > known.number / OPENERS + CHANGES_AHEAD
     }
 
-    /// What stands for it in data frames, where every byte counts.
+    /// Its short form in data frames, where every byte counts.
     pub fn tag(self) -> EpochTag {
         if self == Self::FIRST {
             return EpochTag(1);

@@ -6,7 +6,7 @@ use super::sigma_history::WINDOW_UNIT;
 use super::{BLOCK, BYTE, EPOCH, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
 use crate::linear::first_exception;
 
-/// What a receiver learned from a payload; the rest waits for a later one.
+/// The words that a receiver learned from a payload; the rest waits for a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Whether v is known. It is unknown if it was sent as a change from a payload that was not received.
@@ -34,7 +34,7 @@ pub enum SigmaCoverage {
 pub struct Decoder<const WORDS: usize> {
     v: [f32; WORDS],
     v_round: Option<u32>,
-    /// What the receiver holds of σ, of even and of odd words.
+    /// The receiver's knowledge of σ, of even and of odd words.
     rho: [RhoOrigin; 2],
 }
 

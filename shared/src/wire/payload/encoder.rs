@@ -14,7 +14,7 @@ use super::{BLOCK, BYTE, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
 pub struct Encoder<const WORDS: usize> {
     width: Width,
     phase: u32,
-    /// What rounding has held back from v so far.
+    /// The part of v that rounding has held back so far.
     residual: [f32; WORDS],
     /// First round of the epoch, where it is known.
     epoch_round: Option<u32>,
@@ -24,7 +24,7 @@ pub struct Encoder<const WORDS: usize> {
 /// The first payloads of an epoch are full: each receiver needs one before it can read narrow ones.
 const EARLY: u32 = 64;
 
-/// What was sent before.
+/// The words that were sent before.
 #[derive(Clone, Debug)]
 struct SendHistory<const WORDS: usize> {
     round: u32,

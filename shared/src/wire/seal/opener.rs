@@ -8,13 +8,13 @@ use super::{Key, SealHeader, TAG};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Opened<'a> {
-    /// Who sealed it.
+    /// The agent that sealed it.
     pub sender: u16,
     /// In which of its boots.
     pub boot: u32,
     /// The how many-th frame of that boot it is.
     pub counter: u32,
-    /// What was sealed.
+    /// The content.
     pub frame: &'a [u8],
 }
 
@@ -22,7 +22,7 @@ pub struct Opened<'a> {
 /// jumps are believed; but after the very last boots its sender would be shut out for ever.
 pub const HIGHEST_BOOT: u32 = u32::MAX - (1 << 21);
 
-/// What was heard of one sender in its newest boot.
+/// The counters heard of one sender in its newest boot.
 #[derive(Clone, Copy, Debug)]
 struct ReplayWindow {
     boot: u32,

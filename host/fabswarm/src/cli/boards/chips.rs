@@ -11,7 +11,7 @@ use fabswarm_attach::{FlashImage, ImageFormat};
 #[cfg(feature = "flash")]
 use fabswarm_flash::{esp, probe};
 
-/// What a probe is good for, or what the chip behind a probe or port says.
+/// A probe's use, or the answer of the chip behind a probe or port.
 #[cfg_attr(not(feature = "flash"), allow(dead_code, reason = "this build finds none"))]
 pub(in crate::cli) struct ChipLine {
     /// The probe or port.

@@ -55,7 +55,7 @@ pub(super) fn flash_command() -> Command {
         .arg(flags::option("port", "PATTERN", port).conflicts_with_all(["drive", "out", "probe"]))
 }
 
-/// What is to be flashed.
+/// The boards and pages to be flashed.
 struct FlashConfig<'a> {
     board: BoardFile,
     /// The swarm file.

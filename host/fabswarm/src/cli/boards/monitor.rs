@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// How long a line that repeats is counted before the count is printed.
 const COUNT_FOR: Duration = Duration::from_secs(5);
 
-/// What a port has told so far.
+/// The lines of a port so far.
 #[derive(Default)]
 struct PortLines {
     agent: Option<u16>,

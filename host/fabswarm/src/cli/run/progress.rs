@@ -16,7 +16,7 @@ pub(super) struct RunProgress {
     shown: Instant,
     shown_round: u64,
     every: Duration,
-    /// What the error measures.
+    /// The quantity that the error measures.
     error: &'static str,
 }
 

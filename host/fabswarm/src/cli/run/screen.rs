@@ -94,7 +94,7 @@ pub(super) fn summary(
     text
 }
 
-/// What became of frames, by cause; only what happened at all.
+/// The outcomes of frames, by cause; only those that occurred.
 fn air(report: &AirReport) -> Vec<(&'static str, String)> {
     let counters = &report.counters;
     let some = |causes: &[(&str, u64)]| {

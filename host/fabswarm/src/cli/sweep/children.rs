@@ -84,7 +84,7 @@ impl ChildRun {
         self.folder.join("runs").join(&self.name)
     }
 
-    /// What it printed.
+    /// The file of its output.
     pub(super) fn log(&self) -> PathBuf {
         self.folder.join("logs").join(format!("{}.txt", self.name))
     }
@@ -97,7 +97,7 @@ impl ChildRun {
     fn start(&self, threads: usize) -> Result<Child> {
         let run_folder = self.run_folder();
         if run_folder.exists() {
-            // What an interrupted run left; it is made again from its start.
+            // The folder of an interrupted run; it is made again from its start.
             fs::remove_dir_all(&run_folder)
                 .with_context(|| format!("cannot remove the unfinished {}", run_folder.display()))?;
         }

@@ -96,7 +96,7 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) struct Combination {
     /// All that was given, in the order of the keys.
     pub(super) flags: Vec<Flag>,
-    /// What distinguishes it, as the name of a folder.
+    /// Its swept values, as the name of a folder.
     pub(super) name: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the runs of a sweep came to: a row for each run, a row for each recorded round of all runs, and a table to print.
+//! Results of a sweep: a row for each run, a row for each recorded round of all runs, and a table to print.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use super::grid::{Combination, SweptKey, shown};
 use super::spread;
 use fabswarm_plot::{Figure, Panel, PlotLine, Scale};
 
-/// What is printed of a run, where its summary has it.
+/// Columns of the printed table, where a run's summary has them.
 const PRINTED: [(&str, &str); 7] = [
     ("rounds_to_one_percent_distance", "rounds to 1 % distance"),
     ("rounds_to_one_percent_gradient", "rounds to 1 % gradient"),
@@ -27,7 +27,7 @@ const PRINTED: [(&str, &str); 7] = [
     ("cleaning_auc", "cleaning AUC"),
 ];
 
-/// What is drawn, the first that all runs have, and whether in powers of ten.
+/// Candidates for the figure, the first that all runs have, and whether in powers of ten.
 const DRAWN: [(&str, bool); 3] =
     [("distance_to_solution", true), ("gradient_norm", true), ("test_accuracy", false)];
 

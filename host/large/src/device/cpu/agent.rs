@@ -7,7 +7,7 @@ use crate::program::arena::Arena;
 use crate::program::{Buffer, BufferPrecision, MemorySpace, Op, View};
 use crate::real::Real;
 
-/// What one agent reads and writes during a pass.
+/// The memory that one agent reads and writes during a pass.
 #[derive(Debug)]
 pub(super) struct AgentPass<'a, S> {
     pub parameters: &'a [S],

@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever hears whom how late, and whoever is down: trackers and what waits sum to gradients.
+        /// For any links, delays and outages, trackers and waiting mass sum to gradients.
         #[test]
         fn mass_is_conserved(
             rounds in prop::collection::vec(

@@ -229,7 +229,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever hears whom, trackers sum to gradients.
+        /// For any links, trackers sum to gradients.
         #[test]
         fn tracking_mass_is_conserved(rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), AGENTS * AGENTS), 1..6)) {
             let device = Cpu::<f64>::new();

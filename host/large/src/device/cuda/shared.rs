@@ -43,7 +43,7 @@ impl Drop for CudaSlab {
             return;
         }
         // SAFETY: the pointer is what the driver returned for this slab, and nobody has it after this. Copies of it were waited for.
-        // What fails here leaves memory to the end of the process.
+        // Memory that is not freed here stays to the end of the process.
         let _ = match self.owner {
             SlabOwner::ThisProcess => unsafe { result::free_sync(self.pointer) },
             SlabOwner::Another => unsafe { sys::cuIpcCloseMemHandle(self.pointer).result() },

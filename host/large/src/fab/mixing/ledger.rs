@@ -56,7 +56,7 @@ pub(in crate::fab) struct LedgerMixing<D: Device> {
     sets: Vec<LedgerSet<D>>,
 }
 
-/// What the ledger keeps of one set of vectors.
+/// The ledgers of one set of vectors.
 #[derive(Debug)]
 struct LedgerSet<D: Device> {
     packed: Packed,
@@ -297,7 +297,7 @@ impl<D: Device> LedgerSet<D> {
         self.history.place(self.packed, frame.round, age, frame.vector)
     }
 
-    /// What the receiver with the vector `to` takes, in a buffer of its own: as in `device/cpu/ledger.rs`.
+    /// The mass that the receiver with the vector `to` takes, in a buffer of its own: as in `device/cpu/ledger.rs`.
     fn taken(
         &self,
         device: &D,

@@ -10,7 +10,7 @@ use crate::scenario::IntruderSection;
 /// Rounds for which it lies in wait for an agent that has restarted.
 const AMBUSH_ROUNDS: u32 = 50;
 
-/// What it takes for an agent's number in its random streams: no agent has these.
+/// The intruder's number in random streams: no agent has these.
 const REPLAY: u32 = u32::MAX;
 const FORGERY: u32 = u32::MAX - 1;
 const MEMORY: u32 = u32::MAX - 2;
@@ -107,7 +107,7 @@ impl Intruder {
         self.ambush_until[agent] = Some(slot.saturating_add(AMBUSH_ROUNDS));
     }
 
-    /// What it replays in `slot`.
+    /// Frames that it replays in `slot`.
     pub(in super::super) fn replays(&self, slot: u32) -> Vec<Replay<'_>> {
         let mut stream = Stream::new(self.seed, REPLAY, slot, Purpose::Air);
         let is_on = stream.uniform_f64() < self.settings.replay;
@@ -124,7 +124,7 @@ impl Intruder {
         (0..to_all).map(|_| None).chain(aimed).filter_map(&mut replay).collect()
     }
 
-    /// What it forges in `slot`: alleged senders, and frames as long as the last it recorded, sealed with a key of its own.
+    /// Frames that it forges in `slot`: alleged senders, and frames as long as the last it recorded, sealed with a key of its own.
     pub(in super::super) fn forges(&self, slot: u32) -> Vec<(usize, Vec<u8>)> {
         let mut stream = Stream::new(self.seed, FORGERY, slot, Purpose::Air);
         if stream.uniform_f64() >= self.settings.wrong_key {
@@ -156,7 +156,7 @@ impl Intruder {
         Some((sender as usize, sealed))
     }
 
-    /// What it relays to `receiver` in `slot`.
+    /// Frames that it relays to `receiver` in `slot`.
     pub(in super::super) fn relays(&self, receiver: usize, slot: u32) -> Option<Relays> {
         if self.settings.relay == 0.0 {
             return None;
@@ -167,7 +167,7 @@ impl Intruder {
     }
 }
 
-/// Whose frames are relayed to a receiver.
+/// The senders whose frames are relayed to a receiver.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Relays {
     is_relayed: Vec<bool>,

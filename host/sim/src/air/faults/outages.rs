@@ -4,7 +4,7 @@ use crate::scenario::{Crash, FaultsSection, Outage};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 
-/// Who is away when.
+/// Outages of agents, by slot.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Outages {
     silences: Vec<Outage>,

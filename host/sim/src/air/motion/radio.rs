@@ -48,7 +48,7 @@ impl RadioModel {
             .collect();
         let farthest = |&budget: &f64| {
             let spare = budget + MOST_DEVIATIONS * motion.shadowing_db - least_margin;
-            // Whoever is heard at all is heard within 1 m.
+            // A sender that is heard at all is heard within 1 m.
             if spare < 0.0 { 0.0 } else { libm::pow(10.0, spare / loss_per_decade) }
         };
         Self {

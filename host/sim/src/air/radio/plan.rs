@@ -1,4 +1,4 @@
-//! What a swarm can expect of a radio, before anything is flashed.
+//! The plan of a swarm for a radio, before anything is flashed.
 
 use super::timing::{RadioKind, RadioTiming};
 use fabswarm_diagnostic::Diagnostic;
@@ -7,7 +7,7 @@ use fabswarm_shared::slots::{self, SlotNeeds, Superframe};
 /// The time over which laws count airtime.
 pub const DUTY_WINDOW_US: f64 = 3600e6;
 
-/// What a swarm wants of its radio.
+/// The requirements of a swarm on its radio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RadioNeeds {
     /// Agents with a slot.

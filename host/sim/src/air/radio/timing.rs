@@ -1,4 +1,4 @@
-//! What a packet costs on a kind of radio.
+//! Times of a packet on a kind of radio.
 
 use crate::scenario::{RadioFamily, RadioSection};
 use fabswarm_shared::wire::fragment::{self, PART_HEADER, WHOLE_HEADER};

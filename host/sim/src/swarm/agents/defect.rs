@@ -35,7 +35,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         defect
     }
 
-    /// What the trackers of an epoch and the mass that waits for those who may collect it are more than its gradients.
+    /// The trackers of an epoch and the mass that waits for those who may collect it, less the gradients.
     fn unaccounted(&self, epoch: Epoch) -> Vec<i32> {
         let mut sum = vec![0; self.shape.exchanged().len()];
         let of_epoch = |(_, agent): &(usize, &_)| Agent::epoch(*agent) == epoch && epoch != Epoch::NONE;

@@ -92,7 +92,7 @@ impl FragmentPath {
     }
 }
 
-/// What counts most of the outcomes of several candidates.
+/// The weight of an outcome among those of several candidates.
 const fn rank(verdict: FrameVerdict) -> u8 {
     match verdict {
         FrameVerdict::Taken => 2,

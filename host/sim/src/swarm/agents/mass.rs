@@ -14,7 +14,7 @@ pub struct UncollectedMass {
 }
 
 impl<const WORDS: usize> AgentSwarm<WORDS> {
-    /// What waits on the links of the highest epoch.
+    /// The mass that waits on the links of the highest epoch.
     pub fn uncollected_mass(&self) -> UncollectedMass {
         let words = self.shape.exchanged().len();
         let epoch = self.agents().map(Agent::epoch).max().unwrap_or_default();

@@ -15,7 +15,7 @@ pub struct HeapPeers<const WORDS: usize> {
     len: usize,
     /// The place of each sender.
     places: Vec<u16>,
-    /// What is listed, with sender and place, in ascending order of senders.
+    /// Receptions with sender and place, in ascending order of senders.
     listed: Vec<(u16, u16, Box<Reception<WORDS>>)>,
     /// Where receptions come from.
     pool: Arc<ReceptionPool<WORDS>>,
@@ -36,7 +36,7 @@ impl<const WORDS: usize> HeapPeers<WORDS> {
         Self { blocks: Vec::new(), len: 0, places: Vec::new(), listed: Vec::new(), pool }
     }
 
-    /// What is kept of a sender, if it was ever heard.
+    /// The record of a sender, if it was ever heard.
     pub(super) fn of(&self, sender: usize) -> Option<&Peer<WORDS>> {
         let place = *self.places.get(sender).filter(|place| **place != NOWHERE)?;
         Some(self.get(place.into()))

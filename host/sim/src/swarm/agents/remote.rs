@@ -13,7 +13,7 @@ pub struct DigestCounts {
     pub mismatches: u64,
 }
 
-/// What happened to a board outside of what the scenario plans.
+/// An event of a board that the scenario does not plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardChange {
     /// It is gone, and its memory with it.
@@ -40,7 +40,7 @@ pub struct ShadowRound {
 pub struct BoardWarning {
     /// The agent on the board.
     pub agent: usize,
-    /// What happened, in one line.
+    /// The event, in one line.
     pub text: String,
 }
 
@@ -124,7 +124,7 @@ pub trait Remote: BoardReports + fmt::Debug {
     /// If a board is lost or diverges from its shadow.
     fn catch_up(&mut self) -> Result<(), SwarmError>;
 
-    /// What is known of the board of `agent`, if it runs on one.
+    /// The state of the board of `agent`, if it runs on one.
     fn board(&self, _agent: usize) -> Option<BoardView> {
         None
     }

@@ -28,7 +28,7 @@ pub(super) struct SimAgent<const WORDS: usize> {
     /// Frames that it refused since its last round ended.
     pub(super) refused: u32,
     pub(super) buffer: Vec<u8>,
-    /// What it saved at the end of its last round, if it will crash and remember.
+    /// The state saved at the end of its last round, if it will crash and remember.
     pub(super) saved: Option<SavedAgent>,
     pub(super) rate: f64,
     pub(super) phase: f64,
@@ -105,12 +105,12 @@ impl FrameQueue {
     }
 }
 
-/// What an agent does in a slot once the air is ready.
+/// An agent's part of a slot, once the air is ready.
 pub(super) struct Turn<'a, const WORDS: usize> {
     pub(super) own: &'a mut SimAgent<WORDS>,
     pub(super) account: OpenAccount<'a>,
     pub(super) is_ending: bool,
-    /// What is to be entered of its ledger, if its round ended, and what is wrong with it.
+    /// The entry of its ledger in the books, if its round ended, and its fault.
     pub(super) balance: Balance,
 }
 
@@ -140,7 +140,7 @@ impl<const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, WORDS> {
     }
 }
 
-/// What an agent has in its flash.
+/// The content of an agent's flash.
 #[derive(Debug)]
 pub(super) struct SavedAgent {
     pub(super) state: Vec<u32>,

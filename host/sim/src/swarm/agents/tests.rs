@@ -31,7 +31,7 @@ fn complete_swarm() -> ExactSwarm {
     swarm
 }
 
-/// What breaks in the next rounds: an agent that was restored first has to find the round.
+/// The fault of the books in the next rounds: an agent that was restored first has to find the round.
 #[track_caller]
 fn imbalance(swarm: &mut ExactSwarm) -> Imbalance {
     for _ in 0..10 {
@@ -134,7 +134,7 @@ fn a_listener_too_many_breaks_the_books() {
     let strangers = |swarm: &ExactSwarm| [0, 3, 4, 5].map(|sender| rho(swarm, sender, 2));
     let before = strangers(&swarm);
     assert_eq!(imbalance(&mut swarm), Imbalance::Listener { sender: 0, receiver: 2 });
-    // What it made is what it took of those that have no share for it.
+    // The mass that it made is the mass that it took from agents without a share for it.
     let after = strangers(&swarm);
     let made =
         |word: usize| after.iter().zip(&before).map(|(after, before)| after[word] - before[word]).sum();

@@ -1,4 +1,4 @@
-//! What agents themselves show an observer.
+//! The part of a view that agents themselves show.
 
 use super::AgentSwarm;
 use crate::swarm::view::MOST_AGENTS_IN_FULL;

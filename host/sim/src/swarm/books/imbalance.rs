@@ -2,7 +2,7 @@
 
 use fabswarm_diagnostic::Diagnostic;
 
-/// What is wrong with the books, and where it was seen first.
+/// A fault of the books, and where it was seen first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", Diagnostic::new(
     format!("the books broke in round {round}: {what}"),
@@ -11,7 +11,7 @@ use fabswarm_diagnostic::Diagnostic;
 pub struct BrokenBooks {
     /// The air's slot.
     pub round: u64,
-    /// What is wrong.
+    /// The fault.
     pub what: Imbalance,
 }
 
@@ -22,7 +22,7 @@ pub enum Imbalance {
     /// An agent collects from a sender that gives it no share.
     #[error("agent {receiver} collected from agent {sender}, which has no share for it")]
     Listener { sender: u16, receiver: u16 },
-    /// What was collected is no running sum of the sender.
+    /// The collected sum is no running sum of the sender.
     #[error(
         "agent {receiver} collected a running sum that agent {sender} never had in its round {sender_round}"
     )]

@@ -1,4 +1,4 @@
-//! What agents broadcast at the start of a round of plain FAB.
+//! Broadcasts of agents at the start of a round of plain FAB.
 
 use super::round::step;
 use super::{FabConstants, MixingRule, exchanged_stride, stride};
@@ -9,7 +9,7 @@ use fabswarm_shared::problem::Shape;
 use fabswarm_shared::scalar::Scalar;
 use pulp::{Arch, NullaryFnOnce};
 
-/// What all blocks read.
+/// The input of all blocks.
 pub(super) struct PlainBroadcast<'a, S> {
     pub(super) constants: &'a FabConstants<S>,
     pub(super) shape: Shape,

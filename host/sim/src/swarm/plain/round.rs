@@ -47,7 +47,7 @@ pub(super) struct PlainBlock<'a, S> {
     pub(super) accumulator: &'a mut [S],
 }
 
-/// What all blocks read.
+/// The input of all blocks.
 pub(super) struct PlainRound<'a, S> {
     pub(super) task: &'a Task<S>,
     pub(super) constants: &'a FabConstants<S>,

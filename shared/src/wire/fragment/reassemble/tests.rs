@@ -148,7 +148,7 @@ fn below(rng: &mut Stream, end: usize) -> usize {
     rng.next_u32() as usize % end
 }
 
-/// What an intruder knows of a sender's frame: all of its headers.
+/// A packet from an intruder's knowledge of a sender's frame: all of its headers.
 fn forged(rng: &mut Stream, packet: &[u8]) -> Vec<u8> {
     let index = below(rng, packet[0].into()) as u8;
     let [_, _, sender_low, sender_high, number_low, number_high, ..] = *packet else {

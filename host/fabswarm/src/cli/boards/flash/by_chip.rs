@@ -81,7 +81,7 @@ fn flash(
         FlashStep::Done(bytes) => bars[index].inc(bytes),
     };
     let outcomes = flash(&|facts| page_of(config, facts), &report);
-    // What is printed now stands alone.
+    // Lines printed from here on stand alone.
     let _ = all.clear();
     let mut left = config.chosen.clone();
     let mut code = ExitCode::SUCCESS;

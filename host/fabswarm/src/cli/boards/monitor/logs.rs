@@ -8,7 +8,7 @@ use fabswarm_attach::BoardFile;
 /// Is told the name of a probe and a message from the board behind it.
 pub(super) type LogPrinter<'a> = dyn Fn(&str, &str) + Sync + 'a;
 
-/// What became of each probe: how many messages came, or what went wrong.
+/// The outcome of each probe: the number of its messages, or its error.
 pub(super) type LogOutcomes = Vec<(String, Result<usize, String>)>;
 
 /// Nothing: this build reaches no probes.
