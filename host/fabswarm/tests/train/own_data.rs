@@ -209,6 +209,10 @@ fn agents_of_a_boards_size_learn_from_a_table() {
     let (_, tuning) =
         run_on(&folder, "hyper-tuning", "uneven.csv", "tuning", "--rounds 2000 --error-below 0");
     assert!(tuning["task"]["test_accuracy"].as_f64().unwrap() > 0.95, "{tuning}");
+    // Every fourth row is for validation: dealt out with the others, all of these would be one agent's.
+    folder.write("dealt.csv", table().replace("agent,", "noise,"));
+    let dealt = "run --problem hyper-cleaning --hyper-cleaning-file dealt.csv --agents 4";
+    folder.succeeds(&format!("{dealt} --rounds 10 --error-below 0 --out dealt"));
     folder.write("unknown.csv", table_of(108).replace("true_label", "noise"));
     let (_, unknown) = run_on(&folder, "hyper-cleaning", "unknown.csv", "unknown", "");
     assert!(unknown["task"].get("auc_of_finding_corrupted_samples").is_none(), "{unknown}");
@@ -289,6 +293,6 @@ fn what_is_wrong_with_own_samples_is_named_with_its_row() {
     (0..62_500).for_each(|sample| large.push_str(&format!("{row},{}\n", sample % 2)));
     folder.write("large.csv", large);
     let on_boards = "run --problem hyper-tuning --hyper-tuning-file large.csv --agents 2 --boards native";
-    let room = "the page of agent 0 takes more than the 1048576 bytes a board has for it\nhelp: give the agent fewer samples";
+    let room = "the provisioning record of agent 0 takes more than the 1048576 bytes a board has for it\nhelp: give the agent fewer samples";
     folder.ends(on_boards, 2, room);
 }

@@ -259,18 +259,28 @@ impl SampleFile {
     }
 
     /// The training samples of each agent: those that the column `agent` gives it, or an equal share of all, dealt out in turn.
+    /// Samples for validation are dealt by themselves, so that agents have equally many of both kinds.
     ///
     /// # Errors
     /// Where an agent has none.
-    pub(crate) fn shards(&self, agents: usize) -> Result<Vec<Vec<usize>>, Diagnostic> {
+    pub(crate) fn shards(
+        &self,
+        agents: usize,
+        validation: Option<&[bool]>,
+    ) -> Result<Vec<Vec<usize>>, Diagnostic> {
         let remedy = "correct the number, or raise swarm.agents";
-        let count = self.train.len();
-        let agent_of = match self.whole(&self.train, "agent", agents, remedy)? {
-            Some(agent_of) => agent_of,
-            None => (0..count - count % agents).map(|sample| sample % agents).collect(),
-        };
         let mut shards = vec![Vec::new(); agents];
-        agent_of.iter().enumerate().for_each(|(sample, &agent)| shards[agent].push(sample));
+        if let Some(agent_of) = self.whole(&self.train, "agent", agents, remedy)? {
+            agent_of.iter().enumerate().for_each(|(sample, &agent)| shards[agent].push(sample));
+        } else {
+            let is_validation = |sample: &usize| validation.is_some_and(|validation| validation[*sample]);
+            let kinds: (Vec<usize>, Vec<usize>) = (0..self.train.len()).partition(is_validation);
+            for kind in [kinds.0, kinds.1] {
+                let dealt = kind.len() - kind.len() % agents;
+                (0..dealt).for_each(|place| shards[place % agents].push(kind[place]));
+            }
+            shards.iter_mut().for_each(|shard| shard.sort_unstable());
+        }
         match shards.iter().position(Vec::is_empty) {
             Some(agent) => Err(self.refuse(
                 format!("agent {agent} of {agents} has no sample"),

@@ -32,7 +32,7 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
     let features = |inputs: &[f64]| converted::<S>(inputs.iter().copied().chain([1.0]));
     let inputs: Vec<&[f64]> = file.train.rows().collect();
     let mut shards = Vec::with_capacity(agents);
-    for (agent, samples) in file.shards(agents)?.into_iter().enumerate() {
+    for (agent, samples) in file.shards(agents, validation.as_deref())?.into_iter().enumerate() {
         let mut shard =
             AgentSamples { train: SampleSet::new(), validation: SampleSet::new(), is_corrupted: Vec::new() };
         for (place, &sample) in samples.iter().enumerate() {
@@ -93,7 +93,7 @@ pub(super) fn read_equal<S: Scalar>(path: &Path, agents: usize) -> Result<Labell
             Err(Diagnostic::of_file(
                 path,
                 format!("agent 0 has {first} training samples and agent {agent} has {other}"),
-                "give every agent as many: leave rows out, or drop the columns `agent` and `validation` to have them dealt out",
+                "give every agent as many: leave rows out, or drop the column `agent` to have them dealt out",
             ))
         }
     }

@@ -142,7 +142,7 @@ impl<S: Scalar> SensorTrustData<S> {
         let sensors = uncalibrated.map(|reading| sensor_of[reading] + 1).max().unwrap_or(0);
         let inputs: Vec<&[f64]> = file.train.rows().collect();
         let mut drones = Vec::with_capacity(agents);
-        for (agent, readings) in file.shards(agents)?.into_iter().enumerate() {
+        for (agent, readings) in file.shards(agents, None)?.into_iter().enumerate() {
             let mut drone = Drone::new(sensors);
             for reading in readings {
                 let set = if calibrated[reading] == 1 { &mut drone.calibrated } else { &mut drone.readings };
