@@ -166,16 +166,16 @@ fn between_hosts(parts: &[HostPart], rounds: u32) -> String {
     let line = |HostPart { name, traffic, .. }: &HostPart| {
         let per_round_ms = |time_us: u64| time_us as f64 / 1e3 / f64::from(rounds.max(1));
         format!(
-            "{name}: {} sent in a round, {} planned; {} received, {} planned, {} of it in shared memory; {} chunks asked for again; {:.1} ms for parcels, {:.1} ms for the rest, {:.1} ms of it beside parcels\n",
+            "{name}, per round: {} sent ({} planned), {} received ({} planned), {} of these in shared memory; {:.1} ms waiting for parcels, {:.1} ms computing, {:.1} ms of these while parcels came in; {} chunks asked for again in all\n",
             per_round(traffic.sent),
             per_round(traffic.planned_sent),
             per_round(traffic.received),
             per_round(traffic.planned_received),
             per_round(traffic.received_shared),
-            traffic.repeated_chunks,
             per_round_ms(traffic.exchange_us),
             per_round_ms(traffic.compute_us),
             per_round_ms(traffic.hidden_us),
+            traffic.repeated_chunks,
         )
     };
     parts.iter().map(line).collect()
