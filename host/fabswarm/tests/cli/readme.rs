@@ -1,6 +1,7 @@
 //! The README and the book: their commands, and the count of claims.
 
 use crate::support::Folder;
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,15 +17,26 @@ fn pages(folder: &str) -> impl Iterator<Item = PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "md"))
 }
 
-/// The commands of a document: lines of its shell blocks, and code in its sentences.
-fn commands(text: &str) -> Vec<String> {
-    let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let lines =
-        blocks.flat_map(str::lines).map(|line| line.split(" #").next().unwrap_or(line).trim().to_owned());
+/// The documents whose commands, flags and keys are checked.
+fn documents() -> Vec<(PathBuf, String)> {
+    let others = ["README.md", "SECURITY.md", "host/python/README.md", "host/fabswarm/benches/large.md"];
+    let paths = pages("docs").chain(pages("docs/paper")).chain(others.map(|name| root().join(name)));
+    paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Code in the sentences of a document.
+fn inline(text: &str) -> impl Iterator<Item = String> {
     let outside = text.split("```").step_by(2).flat_map(|part| part.split('`').skip(1).step_by(2));
-    let inline = outside.map(|code| code.split_whitespace().collect::<Vec<_>>().join(" "));
-    let is_command = |line: &String| line.starts_with("fabswarm ") && !line.contains('…');
-    lines.chain(inline).filter(is_command).collect()
+    outside.map(|code| code.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The arguments of `fabswarm` in a line of a shell, if it calls that.
+fn arguments(line: &str) -> Option<String> {
+    let line = line.split(" #").next()?.trim().trim_start_matches("$ ");
+    let built = line.strip_prefix("cargo run --release").and_then(|rest| rest.split_once(" -- "));
+    let own = built.filter(|(flags, _)| !flags.contains("--package")).map(|(_, arguments)| arguments);
+    let arguments = line.strip_prefix("fabswarm ").or(own).filter(|rest| !rest.contains('…'))?;
+    Some(arguments.split(" > ").next()?.to_owned())
 }
 
 #[test]
@@ -47,19 +59,54 @@ fn the_commands_of_the_readme_work() {
 #[test]
 fn every_command_of_the_book_is_one() {
     let folder = Folder::new();
-    let pages = pages("docs").chain(pages("docs/paper"));
-    let others = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "host/python/README.md"];
-    let mut all: Vec<(PathBuf, String)> = Vec::new();
-    for path in pages.chain(others.map(|name| root().join(name))) {
-        let found = commands(&fs::read_to_string(&path).unwrap());
-        all.extend(found.into_iter().map(|command| (path.clone(), command)));
+    let mut all = Vec::new();
+    for (path, text) in documents() {
+        let blocks = text.split("```").skip(1).step_by(2).filter(|block| !block.starts_with("mermaid"));
+        let lines = blocks.map(|block| block.replace("\\\n", " ")).collect::<Vec<_>>();
+        let codes = lines.iter().flat_map(|block| block.lines().map(str::to_owned)).chain(inline(&text));
+        all.extend(codes.filter_map(|code| arguments(&code)).map(|arguments| (path.clone(), arguments)));
     }
-    assert!(all.len() > 100, "the book shows only {} commands", all.len());
-    for (path, command) in all {
-        let arguments = command.trim_start_matches("fabswarm").split(" > ").next().unwrap_or_default();
+    assert!(all.len() > 130, "the book shows only {} commands", all.len());
+    for (path, arguments) in all {
         let ended = folder.shell(&format!("\"$FABSWARM\" {arguments} --help"));
-        assert_eq!(ended.code, Some(0), "{}: {command}\n{ended}", path.display());
+        assert_eq!(ended.code, Some(0), "{}: {arguments}\n{ended}", path.display());
     }
+}
+
+#[test]
+fn flags_and_keys_in_sentences_exist() {
+    let folder = Folder::new();
+    folder.succeeds("manual .");
+    let completions = folder.read("completions/fabswarm.bash");
+    let words = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        parts.filter(|part| part.starts_with("--") && part.len() > 2).map(str::to_owned).collect()
+    };
+    let flags: HashSet<String> = words(&completions).into_iter().collect();
+    let (mut section, mut keys) = ("", HashSet::new());
+    for line in
+        include_str!("../../../scenario/src/default.toml").lines().filter(|line| !line.starts_with('#'))
+    {
+        section = line.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(section);
+        keys.extend(line.split_once(" = ").map(|(key, _)| format!("{section}.{key}")));
+    }
+    let mut unknown = Vec::new();
+    for (path, text) in documents() {
+        for code in inline(&text) {
+            let name = code.split(' ').next().unwrap_or_default();
+            let is_of_section = name.split_once('.').is_some_and(|(section, key)| {
+                !section.is_empty()
+                    && !["md", "rs", "toml"].contains(&key)
+                    && keys.iter().any(|key| key.starts_with(&format!("{section}.")))
+            });
+            let is_unknown_flag =
+                code.starts_with("--") && words(&code).iter().any(|flag| !flags.contains(flag));
+            if is_unknown_flag || is_of_section && !keys.contains(name) {
+                unknown.push(format!("{}: {code}", path.display()));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
 }
 
 #[test]
