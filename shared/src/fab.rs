@@ -9,15 +9,15 @@
 //! | momentum, not in the paper: $m_i \leftarrow \beta m_i + t_i$, and $m_i$ instead of $t_i$ in eq. (6) | [`accumulated`], [`descend_with_momentum`] |
 //! | eq. (8): $t_i \leftarrow \sum_j b_{ij} t_j + d_i^+ - d_i$ | [`gather`], then [`track`] |
 //! | eq. (6) with the step before the average, not in the paper but in Push-Pull's own form: $v_i \leftarrow \sum_j a_{ij} (v_j - \eta_v m_{v,j})$ | [`Order::AdaptFirst`] |
-//! | eq. (6) and (8) in different rounds, not in the paper | [`Turns`] |
+//! | eq. (6) and (8) in different rounds, not in the paper | [`Phases`] |
 //!
 //! A is row-stochastic (agents *pull* decisions), B column-stochastic (agents *push* their trackers). The weights of
 //! [`crate::graph::Weights`] depend on the receiver alone (A) or on the sender alone (B), so nothing is weighted link by link: a
 //! receiver scales the sum of all decisions once, and a sender its tracker once, into the share that each who hears it adds.
 
-mod turns;
+mod phases;
 
-pub use turns::Turns;
+pub use phases::Phases;
 
 use crate::linear::{add, change};
 use crate::problem::Shape;

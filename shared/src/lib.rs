@@ -4,7 +4,7 @@
 //! The algorithm is due to Yaoshuai Ma, Xiao Wang, Wei Yao and Jin Zhang, *FAB: A First-Order AB-based Gradient Algorithm for
 //! Distributed Bilevel Optimization over Time-Varying Directed Graphs* (preprint, 7 May 2026). [`fab`] says which of its equations
 //! stand where. The paper's convergence theorem does not cover the [`ledger`], momentum, [`fab::Order::AdaptFirst`],
-//! [`problem::PenaltyForm::Symmetric`] and [`fab::Turns`].
+//! [`problem::PenaltyForm::Symmetric`] and [`fab::Phases`].
 //!
 //! 1. **Sans-IO.** Nothing here awaits, allocates, reads a clock or prints. Bytes and ticks come in, bytes
 //!    and events go out; simulator, firmware and tests are thin loops around this crate.

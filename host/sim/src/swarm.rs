@@ -17,7 +17,7 @@ mod plain;
 mod unguarded;
 mod view;
 
-pub use fabswarm_shared::fab::Turns;
+pub use fabswarm_shared::fab::Phases;
 
 pub use agents::{
     AgentProblem, AgentSetup, AgentSwarm, BoardChange, BoardReports, BoardWarning, DigestCounts, HeapPeers,
@@ -55,9 +55,9 @@ pub trait Swarm {
     fn round(&self) -> u64;
     /// Frames so far.
     fn counts(&self) -> FrameCounts;
-    /// The turns that agents in lock-step take.
-    fn turns(&self) -> Turns {
-        Turns::TOGETHER
+    /// The phases of agents in lock-step.
+    fn phases(&self) -> Phases {
+        Phases::TOGETHER
     }
     /// The decisions of all agents as they stand.
     fn answer(&self) -> Answer;

@@ -3,14 +3,14 @@
 mod build;
 mod memory;
 mod observer;
-mod turns;
+mod phases;
 mod verdict;
 
 pub use build::{
     BuildError, ExactAgents, build, build_with, exact_agents, exact_agents_with, setup, unbuildable,
 };
 pub use observer::{NoObserver, RoundEnd, TrialObserver};
-pub use turns::self_weight;
+pub use phases::self_weight;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -56,11 +56,11 @@ proptest! {
     #[test]
     fn agents_over_a_perfect_air_are_the_ledger_on_arrays_bit_for_bit(
         problem in 0..4usize, topology in topology(), agents in 2..9usize, seed in 0..1000u64, is_sealed: bool,
-        turns in prop_oneof![Just((0i64, 1u32)), (1..9i64, 1..9u32)],
+        phases in prop_oneof![Just((0i64, 1u32)), (1..9i64, 1..9u32)],
     ) {
         let mut scenario = scenario(PROBLEMS[problem], topology, agents, seed);
         scenario.frames.sealed = is_sealed;
-        (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = turns;
+        (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = phases;
         let told = setup(&scenario).unwrap();
         let mut arrays =
             ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents as u32 - 1)).unwrap();

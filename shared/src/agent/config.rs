@@ -1,7 +1,7 @@
 //! The configuration of an agent.
 
 use super::Links;
-use crate::fab::{Order, Steps, Turns};
+use crate::fab::{Order, Phases, Steps};
 use crate::problem::{Penalty, PenaltyForm};
 use crate::wire::payload::Width;
 use core::num::NonZeroU32;
@@ -45,7 +45,7 @@ pub struct Config {
     /// Whether it descends before or after it averages decisions: the same for all agents of a swarm.
     pub order: Order,
     /// Rounds in which it pushes and descends: the same for all agents of a swarm in lock-step.
-    pub turns: Turns,
+    pub phases: Phases,
     /// Penalty on the lower level.
     pub penalty: Penalty<f32>,
     /// κ, what it keeps of its tracker in a round in which it pushes.
@@ -75,7 +75,7 @@ impl Config {
             mode: Mode::LockStep,
             steps: Steps { x: 1.8, y: 0.18, z: 0.18, momentum: 0.7 },
             order: Order::AdaptFirst,
-            turns: Turns::TOGETHER,
+            phases: Phases::TOGETHER,
             penalty: Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::Symmetric },
             self_weight: 0.95,
             links: Links::Everybody,
@@ -113,8 +113,8 @@ impl Config {
 
     /// Sets the rounds in which it pushes and descends.
     #[must_use]
-    pub const fn with_turns(self, turns: Turns) -> Self {
-        Self { turns, ..self }
+    pub const fn with_phases(self, phases: Phases) -> Self {
+        Self { phases, ..self }
     }
 
     /// Sets the penalty on the lower level.

@@ -89,7 +89,7 @@ where
         let exchanged = self.shape.exchanged();
         let words = exchanged.len();
 
-        if self.config.turns.pulls(self.round) {
+        if self.config.phases.pulls(self.round) {
             let peers = &self.peers;
             let fresh = (0..peers.listed()).map(|index| peers.listed_at(index).1);
             let fresh = fresh.filter(|reception| reception.is_fresh);
@@ -157,7 +157,7 @@ where
             self.sent = self.v;
             return;
         }
-        if self.config.turns.descends(self.round) {
+        if self.config.phases.descends(self.round) {
             let (momentum, t) = (self.config.steps.momentum, &self.t[..words]);
             ledger::accumulate(&self.shape, momentum, &self.gradient, t, &mut self.accumulator);
         } else {
@@ -171,7 +171,7 @@ where
         if self.fault.is_none() {
             self.fault = first_exception(&self.sent, f32::is_finite).map(Fault::in_decision);
         }
-        if self.config.turns.pushes(self.round) {
+        if self.config.phases.pushes(self.round) {
             let granularity = match self.config.width {
                 Width::Full => 0,
                 _ => self.encoder.granularity(ledger::largest_share(&self.share_weights, &self.t[..words])),

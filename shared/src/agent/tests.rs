@@ -7,12 +7,12 @@ mod construction;
 mod lives;
 mod membership;
 mod momentum;
+mod phases;
 mod recordings;
 mod restarts;
 mod rounds;
 mod state_words;
 mod trust;
-mod turns;
 mod unlisting;
 
 use super::*;

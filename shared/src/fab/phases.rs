@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 /// Which rounds agents gather in, and which they descend in.
 ///
 /// ```
-/// use fabswarm_shared::fab::Turns;
+/// use fabswarm_shared::fab::Phases;
 ///
-/// let turns = Turns { gather_rounds: 2, descend_rounds: 3 };
-/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| turns.pushes(round) as u8), [1, 1, 0, 0, 0, 0, 0, 1]);
-/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| turns.pulls(round) as u8), [0, 0, 1, 1, 1, 1, 1, 0]);
-/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| turns.descends(round) as u8), [0, 0, 1, 1, 1, 0, 0, 0]);
-/// assert!(Turns::TOGETHER.pushes(7) && Turns::TOGETHER.pulls(7) && Turns::TOGETHER.descends(7));
+/// let phases = Phases { gather_rounds: 2, descend_rounds: 3 };
+/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| phases.pushes(round) as u8), [1, 1, 0, 0, 0, 0, 0, 1]);
+/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| phases.pulls(round) as u8), [0, 0, 1, 1, 1, 1, 1, 0]);
+/// assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|round| phases.descends(round) as u8), [0, 0, 1, 1, 1, 0, 0, 0]);
+/// assert!(Phases::TOGETHER.pushes(7) && Phases::TOGETHER.pulls(7) && Phases::TOGETHER.descends(7));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turns {
+pub struct Phases {
     /// Rounds in which agents gather trackers, with which they begin, and as many in which they gather decisions after each
     /// descent; 0: agents gather and descend in every round.
     pub gather_rounds: u32,
@@ -36,7 +36,7 @@ pub struct Turns {
     pub descend_rounds: u32,
 }
 
-impl Turns {
+impl Phases {
     /// Agents gather and descend in every round, as in Algorithm 1.
     pub const TOGETHER: Self = Self { gather_rounds: 0, descend_rounds: 0 };
 
@@ -56,7 +56,7 @@ impl Turns {
             || (self.pulls(round) && self.place(round) - self.gather_rounds < self.descend_rounds)
     }
 
-    /// How many rounds of its three turns are over before `round`.
+    /// How many rounds of its three phases are over before `round`.
     const fn place(self, round: u32) -> u32 {
         match round.checked_rem(self.gather_rounds.saturating_mul(2).saturating_add(self.descend_rounds)) {
             Some(place) => place,

@@ -18,7 +18,7 @@ use super::live::{self, LivePage};
 use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::{Caption, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Flag, Scenario};
-use fabswarm_sim::swarm::Turns;
+use fabswarm_sim::swarm::Phases;
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::TrialOutcome;
 use fabswarm_view::{RecordedTrial, TrialArtifacts};
@@ -105,7 +105,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         ));
     }
     let mut swarm = build(scenario, own, &interrupted)?;
-    note_turns(swarm.turns());
+    note_phases(swarm.phases());
     if let (Some(agent), Some(boards)) = (followed, swarm.boards()) {
         boards.follow_log(agent);
     }
@@ -136,11 +136,11 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
 }
 
 /// Prints why the error will stand still for long, on links that mix slowly.
-fn note_turns(turns: Turns) {
-    if turns != Turns::TOGETHER && !output::is_quiet() {
-        let Turns { gather_rounds, descend_rounds } = turns;
+fn note_phases(phases: Phases) {
+    if phases != Phases::TOGETHER && !output::is_quiet() {
+        let Phases { gather_rounds, descend_rounds } = phases;
         eprintln!(
-            "note: agents take turns: {gather_rounds} rounds to gather trackers, {descend_rounds} to descend, {gather_rounds} to gather decisions"
+            "note: agents work in phases: {gather_rounds} rounds to gather trackers, {descend_rounds} to descend, {gather_rounds} to gather decisions"
         );
     }
 }

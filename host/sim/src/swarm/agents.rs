@@ -23,7 +23,7 @@ use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{self, Agent, Config, Epoch, Links, MemberSet, Mode};
-use fabswarm_shared::fab::Turns;
+use fabswarm_shared::fab::Phases;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fragments::FragmentPath;
@@ -74,7 +74,7 @@ impl AgentSetup {
         LedgerConstants {
             steps: self.config.steps,
             order: self.config.order,
-            turns: self.config.turns,
+            phases: self.config.phases,
             penalty: self.config.penalty,
             self_weight: self.config.self_weight,
             audience,
@@ -377,8 +377,8 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
         u64::from(self.slot)
     }
 
-    fn turns(&self) -> Turns {
-        self.setup.config.turns
+    fn phases(&self) -> Phases {
+        self.setup.config.phases
     }
 
     fn metrics(&self) -> Metrics {

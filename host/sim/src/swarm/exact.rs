@@ -10,7 +10,7 @@ use crate::air::FrameCounts;
 use crate::cores;
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{Order, Steps, Turns, gather, pull_weight};
+use fabswarm_shared::fab::{Order, Phases, Steps, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{self, ShareWeights};
 use fabswarm_shared::linear::first_exception;
@@ -25,7 +25,7 @@ pub struct LedgerConstants {
     /// Whether agents descend before or after they average.
     pub order: Order,
     /// Rounds in which agents push, pull and descend.
-    pub turns: Turns,
+    pub phases: Phases,
     /// Penalty on the lower level.
     pub penalty: Penalty<f32>,
     /// κ.
@@ -45,7 +45,7 @@ impl LedgerConstants {
         m: &mut [f32],
         sent: &mut [f32],
     ) {
-        if self.turns.descends(round) {
+        if self.phases.descends(round) {
             ledger::accumulate(shape, self.steps.momentum, gradient, t, m);
         } else {
             m.fill(0.0);
@@ -153,7 +153,7 @@ impl ExactRound<'_> {
             }
             // The exchanged words are averaged below; the others have been stepped where agents adapt first.
             v.copy_from_slice(&self.sent[agent * words..][..words]);
-            if self.constants.turns.pulls(self.round) {
+            if self.constants.phases.pulls(self.round) {
                 let heard = senders.map(|sender| &self.sent[sender * words..][exchanged.clone()]);
                 let next = &mut v[local..];
                 gather::<3, _>(next, heard);
@@ -243,7 +243,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
     }
 
     fn begin_round(&mut self) {
-        if self.constants.turns.pushes(self.round) {
+        if self.constants.phases.pushes(self.round) {
             ledger::give(&self.share_weights, 0, &mut self.t, &mut self.carry, &mut self.sigma);
         }
     }
@@ -302,8 +302,8 @@ impl<G: Schedule + Sync> Swarm for ExactFab<G> {
         Ok(())
     }
 
-    fn turns(&self) -> Turns {
-        self.constants.turns
+    fn phases(&self) -> Phases {
+        self.constants.phases
     }
 
     fn round(&self) -> u64 {

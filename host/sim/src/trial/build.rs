@@ -2,13 +2,13 @@
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, MemberSet};
-use fabswarm_shared::fab::{Order, Steps, Turns};
+use fabswarm_shared::fab::{Order, Phases, Steps};
 use fabswarm_shared::graph;
 use fabswarm_shared::problem::{Penalty, PenaltyForm, Problem};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
-use super::{memory, turns};
+use super::{memory, phases};
 use crate::air::{Air, LinkSource};
 use crate::scenario::{
     AlgorithmKind, FlightPattern, ModeKind, OrderKind, PaceKind, PenaltyKind, PrecisionKind, ProblemKind,
@@ -165,7 +165,7 @@ fn simulated_agents(scenario: &Scenario, source: &mut LinkSource, task: Task<f32
         65..=512 => agents_of::<512>(scenario, task, setup),
         513..=4096 => agents_of::<4096>(scenario, task, setup),
         _ => Err(Diagnostic::new(
-            "agents of a ledger hold decisions of up to 4096 words",
+            "agents of a ledger hold decisions of up to 4096 scalars",
             "lower the sizes of the problem, or set algorithm.kind to \"fab\"",
         )),
     }
@@ -251,18 +251,20 @@ fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, 
     let setup = setup(scenario)?;
     let Some(audiences) = audiences(scenario, source) else { return Ok(setup) };
     let sizes: Vec<u32> = audiences.iter().map(MemberSet::len).collect();
-    let config = match turns::turns(scenario, source, &sizes) {
-        Turns::TOGETHER => setup.config.with_self_weight(turns::self_weight(scenario, source, &sizes) as f32),
-        turns => in_turn(setup.config, turns),
+    let config = match phases::phases(scenario, source, &sizes) {
+        Phases::TOGETHER => {
+            setup.config.with_self_weight(phases::self_weight(scenario, source, &sizes) as f32)
+        }
+        phases => in_phases(setup.config, phases),
     };
     Ok(AgentSetup { config, audiences: Some(audiences), ..setup })
 }
 
-/// Agents that take `turns`.
-fn in_turn(config: agent::Config, turns: Turns) -> agent::Config {
-    match turns {
-        Turns::TOGETHER => config,
-        turns => config.with_turns(turns).with_self_weight(turns::SELF_WEIGHT as f32),
+/// Agents that work in `phases`.
+fn in_phases(config: agent::Config, phases: Phases) -> agent::Config {
+    match phases {
+        Phases::TOGETHER => config,
+        phases => config.with_phases(phases).with_self_weight(phases::SELF_WEIGHT as f32),
     }
 }
 
@@ -272,7 +274,7 @@ fn in_turn(config: agent::Config, turns: Turns) -> agent::Config {
 /// # Errors
 /// If the key cannot be drawn.
 pub fn setup(scenario: &Scenario) -> Result<AgentSetup, Diagnostic> {
-    let config = in_turn(config(scenario), turns::chosen_turns(scenario));
+    let config = in_phases(config(scenario), phases::chosen_phases(scenario));
     Ok(AgentSetup {
         config,
         audiences: None,

@@ -1,7 +1,7 @@
 //! Follows from links that are known: whether agents gather and descend in turn, for how long they gather, and how much of their
 //! trackers they keep.
 
-use fabswarm_shared::fab::Turns;
+use fabswarm_shared::fab::Phases;
 use fabswarm_shared::graph::Schedule;
 
 use crate::air::LinkSource;
@@ -18,40 +18,40 @@ const EVENNESS: f64 = 0.02;
 const WELL_MIXED: u32 = 16;
 /// Links that are followed before a graph counts as too slow to gather on.
 const MOST_LINKS: usize = 40_000_000;
-/// The largest [`gain`] with which agents take turns.
+/// The largest [`gain`] with which agents work in phases.
 const LARGEST_GAIN: f64 = 1.5;
 
-/// The turns that agents take who are heard by `audiences` others each, over links that are known.
-pub(super) fn turns(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) -> Turns {
+/// The phases of agents that are heard by `audiences` others each, over links that are known.
+pub(super) fn phases(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) -> Phases {
     let descend_rounds = scenario.algorithm.descend_rounds;
     let is_lock_step = scenario.swarm.mode == ModeKind::LockStep;
     if scenario.algorithm.gather_rounds >= 0 || !source.is_foreseen() || !is_lock_step {
-        return chosen_turns(scenario);
+        return chosen_phases(scenario);
     }
     if (Gather { source, audiences, arriving: 1.0 })
         .rounds_to_spread()
         .is_some_and(|rounds| rounds <= WELL_MIXED)
     {
-        return Turns::TOGETHER;
+        return Phases::TOGETHER;
     }
     let mixing = Gather { source, audiences, arriving: arriving(scenario) };
     match mixing.rounds_to_spread() {
         Some(gather_rounds) if mixing.gain(gather_rounds) <= LARGEST_GAIN => {
             // One descent is enough to be near; the gather after it may not come to its end.
             let has_descent = u64::from(gather_rounds) + u64::from(descend_rounds) <= scenario.swarm.rounds;
-            if has_descent { Turns { gather_rounds, descend_rounds } } else { Turns::TOGETHER }
+            if has_descent { Phases { gather_rounds, descend_rounds } } else { Phases::TOGETHER }
         }
-        _ => Turns::TOGETHER,
+        _ => Phases::TOGETHER,
     }
 }
 
-/// The turns that a scenario states, whatever its graph.
-pub(super) fn chosen_turns(scenario: &Scenario) -> Turns {
+/// The phases that a scenario states, whatever its graph.
+pub(super) fn chosen_phases(scenario: &Scenario) -> Phases {
     match u32::try_from(scenario.algorithm.gather_rounds) {
         Ok(gather_rounds @ 1..) if scenario.swarm.mode == ModeKind::LockStep => {
-            Turns { gather_rounds, descend_rounds: scenario.algorithm.descend_rounds }
+            Phases { gather_rounds, descend_rounds: scenario.algorithm.descend_rounds }
         }
-        _ => Turns::TOGETHER,
+        _ => Phases::TOGETHER,
     }
 }
 
@@ -155,12 +155,12 @@ mod tests {
     use crate::scenario::TopologyKind;
     use crate::trial::exact_agents;
 
-    fn turns_of(agents: usize, change: impl FnOnce(&mut Scenario)) -> Turns {
+    fn phases_of(agents: usize, change: impl FnOnce(&mut Scenario)) -> Phases {
         let mut scenario = Scenario::default();
         scenario.swarm.agents = agents;
         scenario.network.topology = TopologyKind::Ring;
         change(&mut scenario);
-        exact_agents(&scenario).unwrap().setup.config.turns
+        exact_agents(&scenario).unwrap().setup.config.phases
     }
 
     #[test]
@@ -169,29 +169,29 @@ mod tests {
         for agents in [10, 30, 60] {
             let shrink = (std::f64::consts::PI / agents as f64).cos().ln();
             let expected = (EVENNESS / 4.0).ln() / shrink;
-            let turns = turns_of(agents, |_| {});
-            assert!((f64::from(turns.gather_rounds) / expected - 1.0).abs() < 0.1, "{turns:?} {expected}");
-            assert_eq!(turns.descend_rounds, 300);
+            let phases = phases_of(agents, |_| {});
+            assert!((f64::from(phases.gather_rounds) / expected - 1.0).abs() < 0.1, "{phases:?} {expected}");
+            assert_eq!(phases.descend_rounds, 300);
         }
-        let lossless = turns_of(10, |_| {}).gather_rounds;
-        assert!(turns_of(10, |scenario| scenario.faults.iid_loss = 0.3).gather_rounds > lossless);
+        let lossless = phases_of(10, |_| {}).gather_rounds;
+        assert!(phases_of(10, |scenario| scenario.faults.iid_loss = 0.3).gather_rounds > lossless);
     }
 
     #[test]
     fn agents_of_graphs_that_mix_well_descend_in_every_round() {
-        assert_eq!(turns_of(4, |_| {}), Turns::TOGETHER);
-        assert_ne!(turns_of(5, |_| {}), Turns::TOGETHER);
+        assert_eq!(phases_of(4, |_| {}), Phases::TOGETHER);
+        assert_ne!(phases_of(5, |_| {}), Phases::TOGETHER);
         for topology in [TopologyKind::Paper, TopologyKind::Complete, TopologyKind::ErdosRenyi] {
-            assert_eq!(turns_of(30, |scenario| scenario.network.topology = topology), Turns::TOGETHER);
+            assert_eq!(phases_of(30, |scenario| scenario.network.topology = topology), Phases::TOGETHER);
         }
         // Rings both ways in turn, and no other links.
-        let both_ways = turns_of(30, |scenario| {
+        let both_ways = phases_of(30, |scenario| {
             scenario.network.topology = TopologyKind::Paper;
             scenario.network.edge_probability = 0.0;
         });
         assert!(both_ways.gather_rounds > 500, "{both_ways:?}");
         // A ring of 4 that loses frames spreads as slowly as one of 5 that loses none, and is stable all the same.
-        assert_eq!(turns_of(4, |scenario| scenario.faults.iid_loss = 0.5), Turns::TOGETHER);
+        assert_eq!(phases_of(4, |scenario| scenario.faults.iid_loss = 0.5), Phases::TOGETHER);
     }
 
     #[test]
@@ -210,16 +210,16 @@ mod tests {
 
     #[test]
     fn the_scenario_may_choose_and_a_short_run_does_not_only_gather() {
-        let chosen = turns_of(10, |scenario| {
+        let chosen = phases_of(10, |scenario| {
             (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = (7, 5);
         });
-        assert_eq!(chosen, Turns { gather_rounds: 7, descend_rounds: 5 });
-        assert_eq!(turns_of(10, |scenario| scenario.algorithm.gather_rounds = 0), Turns::TOGETHER);
-        assert_eq!(turns_of(10, |scenario| scenario.swarm.rounds = 400), Turns::TOGETHER);
-        assert_ne!(turns_of(10, |scenario| scenario.swarm.rounds = 410), Turns::TOGETHER);
-        assert_eq!(turns_of(1000, |_| {}), Turns::TOGETHER);
-        let free = turns_of(10, |scenario| scenario.swarm.mode = ModeKind::FreeRunning);
-        assert_eq!(free, Turns::TOGETHER);
+        assert_eq!(chosen, Phases { gather_rounds: 7, descend_rounds: 5 });
+        assert_eq!(phases_of(10, |scenario| scenario.algorithm.gather_rounds = 0), Phases::TOGETHER);
+        assert_eq!(phases_of(10, |scenario| scenario.swarm.rounds = 400), Phases::TOGETHER);
+        assert_ne!(phases_of(10, |scenario| scenario.swarm.rounds = 410), Phases::TOGETHER);
+        assert_eq!(phases_of(1000, |_| {}), Phases::TOGETHER);
+        let free = phases_of(10, |scenario| scenario.swarm.mode = ModeKind::FreeRunning);
+        assert_eq!(free, Phases::TOGETHER);
     }
 
     /// A hub that everybody hears and that hears everybody.

@@ -10,13 +10,13 @@ fn a_configuration_has_what_it_was_given() {
     audience.insert(5);
     let links = Links::Known { audience, senders: MemberSet::default() };
     let patience = NonZeroU32::new(9);
-    let turns = crate::fab::Turns { gather_rounds: 3, descend_rounds: 9 };
+    let phases = crate::fab::Phases { gather_rounds: 3, descend_rounds: 9 };
     let config = Config::founder(3, 10)
         .with_id(4)
         .with_mode(Mode::FreeRunning)
         .with_steps(steps)
         .with_order(Order::AdaptFirst)
-        .with_turns(turns)
+        .with_phases(phases)
         .with_penalty(penalty)
         .with_self_weight(0.5)
         .with_links(links)
@@ -31,7 +31,7 @@ fn a_configuration_has_what_it_was_given() {
         mode: Mode::FreeRunning,
         steps,
         order: Order::AdaptFirst,
-        turns,
+        phases,
         penalty,
         self_weight: 0.5,
         links,

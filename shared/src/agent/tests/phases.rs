@@ -1,13 +1,13 @@
 //! Gathering and descending in turn.
 
 use super::*;
-use crate::fab::Turns;
+use crate::fab::Phases;
 
-const TURNS: Turns = Turns { gather_rounds: 8, descend_rounds: 5 };
+const PHASES: Phases = Phases { gather_rounds: 8, descend_rounds: 5 };
 
 fn ring() -> Vec<Small> {
     let steps = Steps { x: 0.4, y: 0.08, z: 0.08, momentum: 0.5 };
-    let config = |id| config(id).with_turns(TURNS).with_steps(steps).with_self_weight(0.5);
+    let config = |id| config(id).with_phases(PHASES).with_steps(steps).with_self_weight(0.5);
     let links = |id: usize| {
         let of = |other: usize| {
             let mut set = MemberSet::default();
