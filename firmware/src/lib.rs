@@ -89,7 +89,7 @@ pub struct Parts<'a, L, F, H> {
     pub chip: Option<u64>,
     /// Bytes that its link's receiver buffers while the firmware is busy.
     pub window: u16,
-    /// Its provisioning page, which may be followed by other bytes.
+    /// Its provisioning record, which may be followed by other bytes.
     pub page: &'a [u8],
     /// The firmware's large buffers.
     pub buffers: &'a mut Buffers,
@@ -151,7 +151,7 @@ pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
     };
     // Otherwise the board would fly this trial again, and alone, when it next gets power.
     if is_trial_over && !storage.erase_page() {
-        error!("the page of the trial could not be erased");
+        error!("the record of the trial could not be erased");
     }
     error!("no agent runs: {}", error);
     serve_without_agent(boot(Err(error)), &mut link, &mut storage, &mut health, incoming.scratch()).await
@@ -207,7 +207,7 @@ async fn serve_without_agent<L: Link, F: PageFlash, H: Health>(
             Ok(Packet::PageBytes { offset, bytes }) => {
                 let is_written = storage.write_page(offset, bytes);
                 if !is_written {
-                    error!("the page could not be written at {}", offset);
+                    error!("the record could not be written at {}", offset);
                 }
             }
             // Returned as it came.

@@ -115,7 +115,9 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
                     self.opener.restore_boot(sender as u16, boot);
                 }
             } else {
-                warn!("the saved state belongs to another page or firmware; starting from the page");
+                warn!(
+                    "the saved state belongs to another provisioning record or firmware; starting from the record"
+                );
                 self.agent.reset(page.start).map_err(refuse)?;
             }
         }

@@ -27,7 +27,7 @@ const HEADER_BYTES: usize = 2 * UNIT_BYTES;
 const BOOT_SECTORS: u32 = 2;
 const BLANK: u32 = u32::MAX;
 
-/// Replaces the provisioning page of a board. The default is a board whose page only a flasher can write.
+/// Replaces the provisioning record of a board. The default is a board whose page only a flasher can write.
 pub trait PageFlash {
     /// Whether it can.
     const CAN_WRITE: bool = false;

@@ -173,7 +173,7 @@ pub fn payload(bytes: &[u8]) -> bool {
     taken
 }
 
-/// The contents of a provisioning page, a byte with the number of words in front, make a page that reads back or is refused, and an
+/// The contents of a provisioning record, a byte with the number of words in front, make a page that reads back or is refused, and an
 /// agent that runs or is refused. The header around them is valid, or almost every input would fail at its checksum.
 pub fn page(bytes: &[u8]) -> bool {
     let Some((&words, contents)) = bytes.split_first() else {

@@ -67,7 +67,7 @@ use crate::wire::payload::{Encoder, Width};
 #[non_exhaustive]
 pub enum Error {
     /// The decision or the problem's working memory is larger than this agent was built for.
-    #[error("the problem needs {needed} words, and this agent was built for {room}")]
+    #[error("the problem needs {needed} scalars, and this agent was built for {room}")]
     TooLarge {
         /// Words that the problem needs.
         needed: usize,

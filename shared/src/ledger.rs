@@ -56,13 +56,13 @@ const WEIGHT_POINT: u32 = 31;
 #[non_exhaustive]
 pub enum GradientError {
     /// A word is NaN or infinite.
-    #[error("word {word} of the gradient is not finite")]
+    #[error("scalar {word} of the gradient is not finite")]
     NotFinite {
         /// The first such word.
         word: usize,
     },
     /// A word is finite and too large for an exact tracker.
-    #[error("word {word} of the gradient is outside the range of the exact ledger")]
+    #[error("scalar {word} of the gradient is outside the range of the exact ledger")]
     OutOfRange {
         /// The first such word.
         word: usize,

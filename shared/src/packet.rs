@@ -93,7 +93,7 @@ pub enum ResetCause {
 pub struct BoardIdentity {
     /// The agent it runs.
     pub agent: u16,
-    /// The checksum of its provisioning page: the host compares it with that of the page it wrote.
+    /// The checksum of its provisioning record: the host compares it with that of the page it wrote.
     pub page_crc: u32,
     /// The round it would go on with: 0 when its storage held nothing.
     pub round: u32,

@@ -1,7 +1,7 @@
-//! The provisioning page: the identity, problem and settings of one board.
+//! The provisioning record: the identity, problem and settings of one board.
 //!
-//! All boards of a kind carry the same image; their identity and problem are in a page of flash that the host writes.
-//! Data words lie aligned in it, so that a problem borrows them where they are and a large shard costs no RAM.
+//! All boards of a kind carry the same image; their identity and problem are in a provisioning record in flash that the host writes.
+//! Data scalars lie aligned in it, so that a problem borrows them where they are and a large shard costs no RAM.
 //!
 //! ```text
 //!   0       4         8       12      16    20
@@ -53,10 +53,10 @@ const _: () = assert!(cfg!(target_endian = "little"), "pages hold little-endian 
 #[non_exhaustive]
 pub enum Error {
     /// There is no page: the flash is blank or holds something else.
-    #[error("no provisioning page where the board looks for it")]
+    #[error("no provisioning record where the board looks for it")]
     Missing,
     /// The page is of another format.
-    #[error("the provisioning page has format {page}, the firmware reads format {firmware}")]
+    #[error("the provisioning record has format {page}, the firmware reads format {firmware}")]
     Version {
         /// The page's format.
         page: u32,
@@ -64,22 +64,22 @@ pub enum Error {
         firmware: u32,
     },
     /// The page ends before its own lengths say.
-    #[error("the provisioning page is truncated")]
+    #[error("the provisioning record is truncated")]
     Truncated,
     /// The page was damaged.
-    #[error("the checksum of the provisioning page is wrong")]
+    #[error("the checksum of the provisioning record is wrong")]
     Checksum,
     /// The page does not stand at a multiple of four bytes.
-    #[error("the provisioning page is not aligned to words")]
+    #[error("the provisioning record is not aligned to words")]
     Misaligned,
     /// The checksum is right and the contents contradict each other.
-    #[error("the contents of the provisioning page contradict each other")]
+    #[error("the contents of the provisioning record contradict each other")]
     Malformed,
     /// The page was written for another kind of board.
-    #[error("the provisioning page is for another kind of board")]
+    #[error("the provisioning record is for another kind of board")]
     OtherBoard,
     /// The page's swarm uses another frame format.
-    #[error("the page's swarm speaks schema {page:#010x}, the firmware {firmware:#010x}")]
+    #[error("the record's swarm speaks schema {page:#010x}, the firmware {firmware:#010x}")]
     Schema {
         /// The swarm's [`wire::SCHEMA`].
         page: u32,
@@ -93,7 +93,7 @@ pub enum Error {
     #[error("the storage of the board failed")]
     Storage,
     /// The board has used a newer key: the page is an old one.
-    #[error("the provisioning page has key number {page}, the board has used key number {used}")]
+    #[error("the provisioning record has key number {page}, the board has used key number {used}")]
     OldKey {
         /// The page's key number.
         page: u32,
@@ -101,13 +101,13 @@ pub enum Error {
         used: u32,
     },
     /// The page was written for another chip.
-    #[error("the provisioning page is for another chip of the same kind")]
+    #[error("the provisioning record is for another chip of the same kind")]
     OtherChip,
     /// The board has left its agent and waits for a new page.
-    #[error("the board is in service: it waits for a new provisioning page")]
+    #[error("the board is in service: it waits for a new provisioning record")]
     InService,
     /// The firmware was built for other problems than the page's.
-    #[error("the firmware was built without the problem of the provisioning page")]
+    #[error("the firmware was built without the problem of the provisioning record")]
     OtherProblem,
 }
 
@@ -117,10 +117,10 @@ pub enum Error {
 #[non_exhaustive]
 pub enum WriteError {
     /// It does not fit its buffer.
-    #[error("the provisioning page does not fit its buffer")]
+    #[error("the provisioning record does not fit its buffer")]
     BufferTooSmall,
     /// It cannot say how many there are.
-    #[error("a provisioning page counts {what} up to {most}, and there are {count}")]
+    #[error("a provisioning record counts {what} up to {most}, and there are {count}")]
     Count {
         /// Of what.
         what: &'static str,
@@ -336,7 +336,7 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
             pace: self.pace,
             rounds: self.rounds,
             save_every: self.save_every,
-            start_words: count("words of the start", self.start.len())?,
+            start_words: count("scalars of the start", self.start.len())?,
             constants: data.constants,
         };
         let rest = out.get_mut(end..).ok_or(WriteError::BufferTooSmall)?;

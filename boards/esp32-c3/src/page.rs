@@ -1,4 +1,4 @@
-//! The provisioning page in RAM: the processor does not see this part of the flash, which is read by commands to its chip.
+//! The provisioning record in RAM: the processor does not see this part of the flash, which is read by commands to its chip.
 
 use crate::board::PAGE;
 use esp_storage::FlashStorage;

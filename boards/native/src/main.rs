@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     };
     let flash = flash::FileFlash::open(flash)
         .with_context(|| format!("cannot open the flash {}", flash.display()))?;
-    let page = flash.page().context("cannot read the provisioning page")?;
+    let page = flash.page().context("cannot read the provisioning record")?;
     let board = Parts {
         board: "native",
         chip,

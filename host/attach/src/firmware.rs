@@ -54,7 +54,7 @@ pub(crate) fn check_sizes(task: &Task<f32>, agents: usize) -> Result<FirmwareCon
     let needs = FirmwareConfig::of(task, agents);
     if needs.words > MOST_WORDS {
         return Err(Diagnostic::new(
-            format!("the task takes {} words, and boards are built for up to {MOST_WORDS}", needs.words),
+            format!("the task takes {} scalars, and boards are built for up to {MOST_WORDS}", needs.words),
             "lower the sizes of the problem (its features, classes or states), or set swarm.boards to \"in-process\"",
         ));
     }

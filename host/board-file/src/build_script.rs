@@ -76,7 +76,7 @@ fn check_cargo(board: &BoardToml) -> Result<(), Box<dyn Error>> {
 
 /// How a processor that sees its flash reads the page.
 const PAGE_READER: &str = "\
-/// Where the flasher has put the provisioning page.
+/// Where the flasher has put the provisioning record.
 #[allow(dead_code, reason = \"not every processor sees its flash\")]
 pub fn page() -> &'static [u8] {
     // SAFETY: flash is always readable, and this part is written only in service, when nothing reads it any more.

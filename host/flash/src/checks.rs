@@ -11,12 +11,12 @@ impl FlashJob {
         match (page.chip, facts.number) {
             (Some(bound), Some(chip)) if bound != chip => Err(Diagnostic::new(
                 format!(
-                    "the page is bound to chip {bound:016x}, and this is chip {chip:016x}: it would refuse the page"
+                    "the record is bound to chip {bound:016x}, and this is chip {chip:016x}: it would refuse the record"
                 ),
                 "flash the board with that chip, or write this chip into the swarm file",
             )),
             _ if bytes as u64 > room => Err(Diagnostic::new(
-                format!("the page takes {bytes} bytes, and the board has {room} for it"),
+                format!("the provisioning record takes {bytes} bytes, and the board has {room} for it"),
                 "give the agent fewer samples",
             )),
             _ => Ok(()),

@@ -71,7 +71,7 @@ pub fn read_image(path: &Path, chip: &str) -> Result<FlashImage, Diagnostic> {
     let refuse = |reason: &str| {
         Diagnostic::new(
             format!("{} cannot be made an image of {chip}: {reason}", path.display()),
-            "build it for fewer words, members or problems",
+            "build it for fewer scalars, members or problems",
         )
     };
     let elf = std::fs::read(path).map_err(|error| unreadable(path, error))?;

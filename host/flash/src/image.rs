@@ -134,7 +134,7 @@ impl FlashImage {
                     room.origin,
                     room.end()
                 ),
-                "build it for fewer words, members or problems, or flash the board it was built for",
+                "build it for fewer scalars, members or problems, or flash the board it was built for",
             )),
             None => Ok(()),
         }

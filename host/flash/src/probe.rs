@@ -78,7 +78,7 @@ fn attach(job: &FlashJob, probe: Probe) -> Result<Session, Diagnostic> {
         let chip = &job.chip;
         if is_missing_permission(&error) {
             Diagnostic::new(
-                "the chip is locked: only erasing all of it opens it, and with it go the boots that it has used",
+                "the chip is locked: only erasing all of it opens it, and with it the boot numbers that it has used",
                 format!(
                     "run `probe-rs erase --chip {chip} --allow-erase-all`, then draw a new key with `fabswarm swarm new`, as no number may be used twice under one key"
                 ),
@@ -115,7 +115,7 @@ fn facts(job: &FlashJob, session: &mut Session) -> Result<ChipFacts, Diagnostic>
         Ok(u64::from(words[1]) << 32 | u64::from(words[0]))
     });
     let mut boots = vec![0; job.boots.bytes as usize];
-    core.read(job.boots.origin, &mut boots).map_err(failure("tell its boots"))?;
+    core.read(job.boots.origin, &mut boots).map_err(failure("tell its boot numbers"))?;
     Ok(ChipFacts { number: number.transpose()?, boots })
 }
 

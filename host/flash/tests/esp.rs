@@ -158,7 +158,7 @@ fn a_page_for_another_chip_is_refused() {
     };
     let outcome = flash_all(&job(), vec![EspPort::new(&chip.plug_in())], &other, &|_, _| {}).remove(0);
     let message = outcome.unwrap_err().to_string();
-    assert!(message.starts_with("the page is bound to chip 0000000000000007, "), "{message}");
+    assert!(message.starts_with("the record is bound to chip 0000000000000007, "), "{message}");
     let chip = chip.state();
     assert_eq!((chip.starts, chip.erased_sectors.len()), (1, 0), "it goes on with what it has");
 }
@@ -196,7 +196,7 @@ fn too_large_an_image_or_page_is_refused() {
     assert!(error.what().starts_with("the image has bytes from "), "{error}");
     let page_room = FlashRegion { origin: PAGE_AT as u64, bytes: 3000 };
     let error = refusal(&FlashJob { page_room, ..job() }, &chip);
-    assert_eq!(error.what(), "the page takes 3001 bytes, and the board has 3000 for it");
+    assert_eq!(error.what(), "the provisioning record takes 3001 bytes, and the board has 3000 for it");
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn a_page_for_another_chip_is_refused() {
     };
     let outcome = flash_all(&job(), vec![Ok(FakeCable::to(&chip))], &other, &|_, _| {}).remove(0);
     let message = outcome.unwrap_err().to_string();
-    assert!(message.starts_with("the page is bound to chip 0000000000000007, "), "{message}");
+    assert!(message.starts_with("the record is bound to chip 0000000000000007, "), "{message}");
     assert!(chip.state().erased_sectors.is_empty());
 }
 
@@ -176,7 +176,7 @@ fn too_large_an_image_or_page_is_refused() {
     assert!(error.what().starts_with("the image has bytes from "), "{error}");
     let page_room = FlashRegion { origin: PAGE_AT.into(), bytes: 2999 };
     let error = refusal(&FlashJob { page_room, ..job() }, &chip);
-    assert_eq!(error.what(), "the page takes 3000 bytes, and the board has 2999 for it");
+    assert_eq!(error.what(), "the provisioning record takes 3000 bytes, and the board has 2999 for it");
 }
 
 #[test]

@@ -17,7 +17,7 @@ def check_gradients(problem: Problem, x: numpy.ndarray, y: numpy.ndarray, *, tol
     """
     point = numpy.concatenate([numpy.ravel(x), numpy.ravel(y)]).astype(float)
     if len(point) != problem.x_words + problem.y_words:
-        raise ValueError(f"x and y have {len(point)} words, and the problem has {problem.x_words} and {problem.y_words}")
+        raise ValueError(f"x and y have {len(point)} scalars, and the problem has {problem.x_words} and {problem.y_words}")
     for level in ("upper", "lower"):
         value: Callable = getattr(problem, f"{level}_value")
         gradient: Callable = getattr(problem, f"{level}_gradient")

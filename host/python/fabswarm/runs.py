@@ -26,7 +26,7 @@ class Run:
     metrics: Metrics
     """One row per recorded round."""
     answer: dict[str, numpy.ndarray]
-    """What every agent decided: ``x``, ``y`` and ``z``, agents × words; empty if it was not kept."""
+    """What every agent decided: ``x``, ``y`` and ``z``, agents × scalars; empty if it was not kept."""
     summary: dict[str, Any] | None
     """What the run came to, as in ``summary.json``; None of a folder whose run has not ended."""
     scenario: str
@@ -98,7 +98,7 @@ def run(
 ) -> Run:
     """Runs a scenario to its end: the default one, a file, or either with some keys changed.
 
-    ``problem`` is one of the words of that flag, or a :class:`Problem` for each agent.
+    ``problem`` is one of the values of that flag, or a :class:`Problem` for each agent.
     Where a key names a file, a dict of arrays takes its place, or for ``graphs`` an array: ``graphs[i, j]``, or ``graphs[round, i, j]``,
     says whether agent i hears agent j. Such arrays are not kept with the run.
     Nothing is written unless ``out`` names a folder. Ctrl-C ends the run, completes that folder, and raises KeyboardInterrupt.

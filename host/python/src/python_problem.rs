@@ -147,7 +147,7 @@ fn words(
     let words = array.as_slice()?;
     if words.len() != length {
         return Err(PyValueError::new_err(format!(
-            "{method} of agent {agent} returned {} words as {what}\nhelp: return {length}",
+            "{method} of agent {agent} returned {} scalars as {what}\nhelp: return {length}",
             words.len()
         )));
     }

@@ -51,7 +51,7 @@ def test_gradients_are_those_of_the_values():
     fabswarm.check_gradients(Meeting(SITES[4]), x, y)
     with pytest.raises(ValueError, match=r"upper_gradient by y\[1\] is -5, and 5 by finite differences"):
         fabswarm.check_gradients(Wrong(SITES[4]), x, y)
-    with pytest.raises(ValueError, match="x and y have 3 words"):
+    with pytest.raises(ValueError, match="x and y have 3 scalars"):
         fabswarm.check_gradients(Meeting(SITES[4]), x, [1.0])
 
 
@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_refused():
         def lower_gradient(self, x, y):
             return x, [1.0, 2.0, 3.0]
 
-    with pytest.raises(ValueError, match="lower_gradient of agent 0 returned 3 words as dy\nhelp: return 2"):
+    with pytest.raises(ValueError, match="lower_gradient of agent 0 returned 3 scalars as dy\nhelp: return 2"):
         fabswarm.run(problem=[Wide(site) for site in SITES], **STEPS)
     with pytest.raises(fabswarm.ScenarioError, match="5 problems for swarm.agents = 7\nhelp: "):
         fabswarm.run(problem=[Meeting(site) for site in SITES], agents=7)

@@ -71,7 +71,7 @@ impl<S: Scalar> Task<S> {
             ProblemKind::Own => {
                 return Err(Diagnostic::new(
                     "problem.kind = \"own\" is a problem that a program of your own brings, and this one brings none",
-                    "write one as docs/own-problem.md shows, or give --problem another word",
+                    "write one as docs/own-problem.md shows, or give --problem another value",
                 ));
             }
             ProblemKind::PolicyEvaluation if !policy_evaluation.file.is_empty() => {

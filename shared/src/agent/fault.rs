@@ -5,7 +5,7 @@ use crate::ledger::GradientError;
 /// The fault that stopped an agent: a value that it cannot compute with any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[error("{cause} (word {word})")]
+#[error("{cause} (scalar {word})")]
 #[non_exhaustive]
 pub struct Fault {
     /// The word of the packed decision `[x | y | z]` it was found in.

@@ -72,13 +72,13 @@ pub enum Refusal {
     #[error("the sender solves a problem of another shape")]
     Shape,
     /// It names another sender or boot than the one that sealed it.
-    #[error("the frame names another sender or boot than the one that sealed it")]
+    #[error("the frame names another sender or boot than its encryption")]
     Impostor,
     /// Its round or epoch is too far ahead of this agent's to be believed from one frame.
     #[error("the round or epoch is too far ahead to be believed from one frame")]
     Jump,
     /// A decision in it is NaN, infinite or larger than steps from the start can have made it.
-    #[error("a decision word is NaN, infinite or larger than steps from the start can make it")]
+    #[error("a decision is NaN, infinite or larger than steps from the start can make it")]
     Magnitude,
     /// This agent has stopped with a fault.
     #[error("this agent has stopped")]

@@ -79,7 +79,7 @@ impl StateField {
             names.get(index).and_then(|name| field(name, Place::Whole, WordKind::Integer))
         };
 
-        let signature = ["version", "agent", "words of x", "words of y", "x is local", "is modular"];
+        let signature = ["version", "agent", "scalars of x", "scalars of y", "x is local", "is modular"];
         let header = [
             "round",
             "announce until",

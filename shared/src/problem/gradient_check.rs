@@ -29,7 +29,7 @@ impl core::fmt::Display for GradientKind {
 #[non_exhaustive]
 pub enum GradientCheckError {
     /// A gradient is not that of its value.
-    #[error("word {word} of {oracle} is {found:e}, and {expected:e} by finite differences of its values")]
+    #[error("scalar {word} of {oracle} is {found:e}, and {expected:e} by finite differences of its values")]
     Gradient {
         /// The gradient.
         oracle: GradientKind,
@@ -45,7 +45,7 @@ pub enum GradientCheckError {
     Problem(#[from] super::Mismatch),
     /// The point is no decision of the problem.
     #[error(
-        "the point to check at has {found} words, and a decision of this problem [x | y | z] has {words}"
+        "the point to check at has {found} scalars, and a decision of this problem [x | y | z] has {words}"
     )]
     Point {
         /// Words of a decision.
@@ -54,7 +54,7 @@ pub enum GradientCheckError {
         found: usize,
     },
     /// There is too little working memory.
-    #[error("checking this problem takes {words} words of memory: give at least as many as ROOM")]
+    #[error("checking this problem takes {words} scalars of memory: give at least as many as ROOM")]
     Room {
         /// How many it takes.
         words: usize,
@@ -219,7 +219,7 @@ mod tests {
             );
         }
         let message = check_gradients::<_, 3>(&Tilted(-1.0), &at).unwrap_err().to_string();
-        assert!(message.starts_with("word 1 of upper_gradient is 1.7999"), "{message}");
+        assert!(message.starts_with("scalar 1 of upper_gradient is 1.7999"), "{message}");
     }
 
     #[test]

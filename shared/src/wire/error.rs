@@ -20,14 +20,14 @@ pub enum Error {
     /// The checksum of a frame from a byte stream is wrong.
     #[error("the checksum of the frame is wrong")]
     Checksum,
-    /// The payload holds another number of words than this swarm exchanges.
-    #[error("the payload holds another number of words than this swarm exchanges")]
+    /// The payload holds another number of scalars than this swarm exchanges.
+    #[error("the payload holds another number of scalars than this swarm exchanges")]
     WordCount,
     /// A decision word is NaN or infinite.
-    #[error("a decision word is not a finite number")]
+    #[error("a decision is not finite")]
     NotFinite,
     /// The sealed frame names another key: it comes from another swarm.
-    #[error("the frame is sealed with another key")]
+    #[error("the frame is encrypted with another key")]
     ForeignKey,
     /// The tag does not fit: the frame was damaged or forged.
     #[error("the frame was damaged or forged")]

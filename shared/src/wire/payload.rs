@@ -1,24 +1,24 @@
-//! The content of a data frame, in one of three widths: the exchanged decision words v and the running sum σ.
+//! The content of a data frame, in one of three widths: the exchanged scalars v of the decision and the running sum σ.
 //!
-//! | width | bytes for w words | v | σ |
+//! | width | bytes for w scalars | v | σ |
 //! |---|---|---|---|
 //! | full | 1 + 8w | f32 | all 32 bits |
-//! | half | 3 + ⌈w/16⌉ + 4w | 16-bit multiple of 2^e, one e for 16 words | 16 bits |
-//! | byte | 4 + ⌈w/16⌉ + w + 2⌈w/2⌉ | low 8 bits of a multiple of 2^e | 16 bits of every other word |
+//! | half | 3 + ⌈w/16⌉ + 4w | 16-bit multiple of 2^e, one e for 16 scalars | 16 bits |
+//! | byte | 4 + ⌈w/16⌉ + w + 2⌈w/2⌉ | low 8 bits of a multiple of 2^e | 16 bits of every other scalar |
 //!
-//! A receiver that heard this sender recently needs only the low bits of a word that changed little since. The sender tracks
-//! the range of each word over the last rounds, sends enough low bits to distinguish the word from everything in that range,
+//! A receiver that heard this sender recently needs only the low bits of a scalar that changed little since. The sender tracks
+//! the range of each scalar over the last rounds, sends enough low bits to distinguish the scalar from everything in that range,
 //! and states in the payload for how many rounds this holds: the *window*. A receiver within the window completes the bits
 //! from what it holds; any other waits for a full payload. A narrow sender sends full payloads when an epoch begins, every
 //! [`Width::period`] rounds, and whenever a value does not fit. Every receiver therefore reads exactly what was sent.
 //!
 //! **v** is rounded, and the sender adds the rounding error to the next round's v (error feedback). Units are powers of two, so
-//! that scaling is exact on every target. Half payloads share an exponent among 16 words instead of using f16: the unit of the
-//! largest words, which dominate the error, is 16 times finer.
+//! that scaling is exact on every target. Half payloads share an exponent among 16 scalars instead of using f16: the unit of the
+//! largest scalars, which dominate the error, is 16 times finer.
 //!
 //! **σ** is never rounded: the shares of a narrow sender are multiples of 2^g, with g from [`Encoder::granularity`] such that
 //! their sum over a window fits 16 bits, and the remainder stays in the ledger's carry. The ledger's invariant holds as with
-//! full payloads; a word of σ that is not sent is mass that waits.
+//! full payloads; a scalar of σ that is not sent is mass that waits.
 
 mod decision_history;
 mod decoder;

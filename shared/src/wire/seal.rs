@@ -13,12 +13,12 @@
 //! 2⁻⁵⁰; the 32 KiB of the largest frames inside one process, 2⁻⁴⁴.
 //!
 //! A counter must never be used twice with one key. The number that must not repeat is boot ‖ counter, and it is
-//! *persisted ahead*: before the first frame after a start, the next boot is stored, which reserves its 2³²
+//! *persisted ahead*: before the first frame after a start, the next boot number is stored, which reserves its 2³²
 //! counters. A power cut at any time costs unused numbers and nothing else, and flash is written once per start. So never erase
 //! the storage of a board that keeps its key: it would begin again with numbers it has used.
 //!
 //! Limits: members share one key, so a captured board can speak for others. And a receiver that lost
-//! its memory opens a recorded frame of a sender until it hears that sender in its present boot; that the frame is of an earlier
+//! its memory opens a recorded frame of a sender until it hears that sender with its present boot number; that the frame is of an earlier
 //! round is for the [agent](crate::agent) to see. `SECURITY.md` has the whole threat model.
 //!
 //! ```

@@ -166,6 +166,6 @@ mod tests {
             FrameFields::of(&second, Some(&key)).first_difference(&FrameFields::of(&first, Some(&key)));
         assert_eq!(difference, "seal.counter is 1 instead of 0");
         let foreign = FrameFields::of(&first, Some(&Key::new(&[8; 32]))).to_string();
-        assert!(foreign.starts_with("seal the frame is sealed with another key\n"), "{foreign}");
+        assert!(foreign.starts_with("seal the frame is encrypted with another key\n"), "{foreign}");
     }
 }

@@ -69,16 +69,17 @@ fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board
     let whole = page("native");
     let mut damaged = whole.clone();
     damaged[100] ^= 1;
-    let (again, other) = ("run again: ", "flash the image and the page of this kind of board");
+    let (again, other) = ("run again: ", "flash the image and the record of this kind of board");
     let cases = [
-        (whole[..whole.len() - 200].to_vec(), "the checksum of the provisioning page is wrong", again),
-        (damaged, "the checksum of the provisioning page is wrong", again),
-        (vec![0xFF; 64], "no provisioning page where the board looks for it", again),
-        (page("mps2-an386"), "the provisioning page is for another kind of board", other),
+        (whole[..whole.len() - 200].to_vec(), "the checksum of the provisioning record is wrong", again),
+        (damaged, "the checksum of the provisioning record is wrong", again),
+        (vec![0xFF; 64], "no provisioning record where the board looks for it", again),
+        (page("mps2-an386"), "the provisioning record is for another kind of board", other),
     ];
     for (page, cause, remedy) in cases {
         let message = failure(native(firmware()), page);
-        let expected = format!("the board of agent 0 refused its provisioning page: {cause}\nhelp: {remedy}");
+        let expected =
+            format!("the board of agent 0 refused its provisioning record: {cause}\nhelp: {remedy}");
         assert!(message.starts_with(&expected), "{message}");
     }
 }
@@ -87,7 +88,7 @@ fn a_board_refuses_a_page_that_is_cut_short_damaged_missing_or_for_another_board
 fn an_emulated_board_refuses_such_a_page_too() {
     let firmware = Firmware::prepare(BoardKind::Qemu, &FirmwareConfig::USUAL).unwrap();
     let message = failure(firmware, page("native"));
-    assert!(message.contains("the provisioning page is for another kind of board"), "{message}");
+    assert!(message.contains("the provisioning record is for another kind of board"), "{message}");
 }
 
 #[test]

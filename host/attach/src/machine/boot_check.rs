@@ -62,7 +62,7 @@ pub(crate) fn check_boot(link: &BoardLink, boot: &Boot) -> Result<(), Diagnostic
     let identity = boot.page.map_err(|source| refused(agent, link.is_serial(), source))?;
     if identity.page_crc != link.page_crc {
         return Err(Diagnostic::new(
-            format!("the board of agent {agent} has another provisioning page than this run wrote"),
+            format!("the board of agent {agent} has another provisioning record than this run wrote"),
             "check that no other program writes to TMPDIR, and run again",
         ));
     }
@@ -79,20 +79,20 @@ fn refused(agent: u16, is_real: bool, source: provisioning::Error) -> Diagnostic
         | provisioning::Error::Storage
             if !is_real =>
         {
-            "run again: the page of this board is a file that each run writes to TMPDIR; check that its disk is not full and nothing else writes there"
+            "run again: the record of this board is a file that each run writes to TMPDIR; check that its disk is not full and nothing else writes there"
         }
         provisioning::Error::OtherProblem => {
             "build the board's image with its problem: a Cargo feature for each of ours, or FABSWARM_PROBLEM for one of your own"
         }
         provisioning::Error::OldKey { .. } => {
-            "make its page anew with the newest key of the swarm: `fabswarm boards provision --swarm FILE`"
+            "make its record anew with the newest key of the swarm: `fabswarm boards provision --swarm FILE`"
         }
         provisioning::Error::OtherChip => {
-            "a page is bound to one chip: make one for this board with `fabswarm boards provision --swarm FILE`"
+            "a record is bound to one chip: make one for this board with `fabswarm boards provision --swarm FILE`"
         }
-        provisioning::Error::OtherBoard => "flash the image and the page of this kind of board",
+        provisioning::Error::OtherBoard => "flash the image and the record of this kind of board",
         provisioning::Error::TooLarge => {
-            "lower swarm.agents or the sizes of the problem, or build the firmware for more words"
+            "lower swarm.agents or the sizes of the problem, or build the firmware for more scalars"
         }
         provisioning::Error::Storage => "erase the board's flash and provision it anew, or replace the board",
         provisioning::Error::Missing
@@ -100,10 +100,12 @@ fn refused(agent: u16, is_real: bool, source: provisioning::Error) -> Diagnostic
         | provisioning::Error::Checksum
         | provisioning::Error::Misaligned
         | provisioning::Error::Malformed
-        | provisioning::Error::InService => "write its page again: `fabswarm boards provision --swarm FILE`",
+        | provisioning::Error::InService => {
+            "write its record again: `fabswarm boards provision --swarm FILE`"
+        }
         _ => error::SAME_SOURCES,
     };
-    Diagnostic::new(format!("the board of agent {agent} refused its provisioning page: {source}"), remedy)
+    Diagnostic::new(format!("the board of agent {agent} refused its provisioning record: {source}"), remedy)
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ fn no_answer(path: &Path) -> Diagnostic {
 #[must_use]
 pub fn page_refusal(path: &Path, reason: &str) -> Diagnostic {
     Diagnostic::new(
-        format!("the board on {} did not take its page: {reason}", path.display()),
+        format!("the board on {} did not take its provisioning record: {reason}", path.display()),
         "unplug it, plug it in again and retry",
     )
 }

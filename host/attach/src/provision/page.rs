@@ -71,11 +71,13 @@ pub(crate) fn page_bytes<'a, P: PageProblem<'a>>(
     page.key.zeroize();
     let length = written.map_err(|error| match error {
         WriteError::BufferTooSmall => Diagnostic::new(
-            format!("the page of agent {agent} takes more than the {room} bytes a board has for it"),
+            format!(
+                "the provisioning record of agent {agent} takes more than the {room} bytes a board has for it"
+            ),
             "give the agent fewer samples",
         ),
         source => Diagnostic::new(
-            format!("the page of agent {agent} cannot be written: {source}"),
+            format!("the provisioning record of agent {agent} cannot be written: {source}"),
             "lower the sizes of the problem",
         ),
     })?;

@@ -181,7 +181,7 @@ impl SwarmFile {
         match used.newest_key {
             Some(used) if used > self.key_number => Err(Diagnostic::new(
                 format!(
-                    "the board has used key number {used}, and the swarm file has key number {}: it would refuse the page",
+                    "the board has used key number {used}, and the swarm file has key number {}: it would refuse the record",
                     self.key_number
                 ),
                 "use the newest swarm file, or draw a new key with `fabswarm swarm new`",
@@ -225,7 +225,7 @@ impl SwarmPages<'_> {
         if self.radio.is_some() && boot_floor > LAST_PLANNED_BOOT - boots::BOOTS_PER_PAGE {
             return Err(Diagnostic::new(
                 format!(
-                    "the boots of agent {agent} have grown too long for its slot: it was flashed too often"
+                    "the boot numbers of agent {agent} have grown too long for its slot: it was flashed too often"
                 ),
                 "draw a new key with `fabswarm swarm new`, and flash all boards",
             ));

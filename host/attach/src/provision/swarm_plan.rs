@@ -118,7 +118,7 @@ pub struct SwarmPlan {
     pub room_words: usize,
     /// Frames of each width.
     pub widths: Vec<WidthPlan>,
-    /// Bytes of the longest provisioning page.
+    /// Bytes of the longest provisioning record.
     pub page_bytes: usize,
     /// RAM of the firmware without its stack, by formula.
     pub ram_bytes: usize,

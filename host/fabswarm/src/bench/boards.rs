@@ -109,7 +109,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ("FAB and problems", &["7problem", "6linear", "6ledger", "take_gradient"]),
     ("the agent", &["5agent", "speaker"]),
     ("graphs and random numbers", &["5graph", "3rng"]),
-    ("frames, packets and page", &["4wire", "6packet", "12provisioning", "postcard", "serde"]),
+    ("frames, packets and record", &["4wire", "6packet", "12provisioning", "postcard", "serde"]),
     ("arithmetic and copying", &["compiler_builtins", "4libm", "__aeabi", "__mul", "__add", "__div"]),
     ("the firmware's tasks", &["fabswarm_firmware", "embassy", "heapless"]),
     ("the board", &["mps2_an386", "MEMORY", "POOL", "INTERRUPTS", "defmt"]),

@@ -52,7 +52,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if let Err(error) = &numpy {
         eprintln!("NumPy is left out: {error}");
     }
-    println!("plain FAB, policy evaluation, 45 words per agent; rounds per second, median of {repeats}\n");
+    println!("plain FAB, policy evaluation, 45 scalars per agent; rounds per second, median of {repeats}\n");
     println!(
         "{:>8}  {:<16} {:>12} {:>12} {:>12} {:>8} {:>8}",
         "agents", "links", "f32", "f64", "NumPy f64", "f32/Np", "f64/Np"
@@ -115,8 +115,8 @@ fn recorded(repeats: u32, seconds: f64) -> Result<()> {
 fn ledger(repeats: u32, seconds: f64, numpy: Option<&NumPy>) -> Result<()> {
     let ways = [
         (LedgerEngine::Arrays, "on arrays, without frames"),
-        (LedgerEngine::Frames, "agents, frames and air"),
-        (LedgerEngine::SealedFrames, "the same, frames sealed"),
+        (LedgerEngine::Frames, "agents, frames and channel"),
+        (LedgerEngine::SealedFrames, "the same, frames encrypted"),
     ];
     for case in LEDGER_CASES {
         let (mut rates, mut peers) = ([const { Vec::new() }; 3], Vec::new());
@@ -130,7 +130,7 @@ fn ledger(repeats: u32, seconds: f64, numpy: Option<&NumPy>) -> Result<()> {
         }
         let medians = rates.map(|rates| bench::median(&rates));
         println!(
-            "\nledger, books checked, {} agents, paper topology, ν = {}; rounds per second, median of {repeats}\n",
+            "\nledger, balance checked, {} agents, paper topology, ν = {}; rounds per second, median of {repeats}\n",
             case.agents, case.edge_probability
         );
         for ((_, name), rate) in ways.iter().zip(medians) {
@@ -139,13 +139,13 @@ fn ledger(repeats: u32, seconds: f64, numpy: Option<&NumPy>) -> Result<()> {
         if !peers.is_empty() {
             let peer = bench::median(&peers);
             println!(
-                "{:<28} {peer:>12.1} {:>6.2} times as fast: sealed frames",
+                "{:<28} {peer:>12.1} {:>6.2} times as fast: encrypted frames",
                 "NumPy, plain FAB, dense f64",
                 medians[2] / peer
             );
         }
         println!(
-            "sealing takes {:.0} % of a round with sealed frames",
+            "encryption takes {:.0} % of a round with encrypted frames",
             100.0 * (1.0 - medians[2] / medians[1])
         );
     }

@@ -163,6 +163,6 @@ fn short_help(key: &ScenarioKey) -> String {
 
 /// All that is known about a key.
 fn long_help(key: &ScenarioKey) -> String {
-    let words = key.choices.map(|words| format!("\n[words: {}]", words.join(", ")));
+    let words = key.choices.map(|words| format!("\n[values: {}]", words.join(", ")));
     format!("{}{}", key.comment.trim_end_matches('.'), words.unwrap_or_default())
 }

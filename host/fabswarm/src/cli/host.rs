@@ -137,7 +137,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             );
         }
         HostEvent::Ended(RunEnd::Ended) => println!("the run has ended"),
-        HostEvent::Ended(RunEnd::Abandoned) => println!("the run was given up: who started it is gone"),
+        HostEvent::Ended(RunEnd::Abandoned) => println!("the run ended: the process that started it is gone"),
         HostEvent::Ended(RunEnd::Failed(what)) => eprintln!("error: {what}"),
     };
     daemon::serve(&setup, &Cache::from_environment()?, &interrupted, &mut observe)?;

@@ -99,7 +99,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let board = matches.get_one::<String>("board").map_or("BOARD", String::as_str);
     let path = path.display();
     if has_firmware {
-        println!("give boards that are flashed their pages with `fabswarm boards provision --swarm {path}`");
+        println!(
+            "give boards that are flashed their provisioning records with `fabswarm boards provision --swarm {path}`"
+        );
     } else {
         println!("flash them with `fabswarm boards flash --swarm {path} --all --board {board}`");
     }

@@ -15,7 +15,7 @@ const DIFFERS: u8 = 4;
 
 pub(super) fn command() -> Command {
     Command::new("verify")
-        .about("Execute a run again in this process, or replay the flight of boards that kept their own time (swarm.pace = \"slots\") on shadows, and compare every digest")
+        .about("Execute a run again in this process, or replay the run of boards that kept their own time (swarm.pace = \"slots\") on shadows, and compare every digest")
         .arg(flags::run_folder())
         .arg(flags::path("junit", "FILE", "Also write the verdict as a JUnit report, for a CI server").long("junit"))
 }
@@ -94,6 +94,6 @@ fn flight(folder: &Path) -> Result<Option<String>> {
 fn flight(folder: &Path) -> Result<Option<String>> {
     anyhow::bail!(fault!(
         "the boards of {} kept their own time", folder.display();
-        "replay their flight with a build that has the feature `boards`"
+        "replay their run with a build that has the feature `boards`"
     ))
 }

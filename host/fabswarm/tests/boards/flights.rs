@@ -74,9 +74,9 @@ fn boards_on_serial_ports_fly_and_every_digest_is_verified() {
     a_flipped_bit_is_found(&folder, "second", row);
     // Regression: a board that got power later flew yesterday's trial, alone.
     let count = |what: &str| boards[0].log().matches(what).count();
-    let before = ["no provisioning page", "agent 0 starts"].map(count);
+    let before = ["no provisioning record", "agent 0 starts"].map(count);
     boards[0].reset();
-    wait_for("a start without a page", || count("no provisioning page") > before[0]);
+    wait_for("a start without a page", || count("no provisioning record") > before[0]);
     assert_eq!(count("agent 0 starts"), before[1], "{}", boards[0].log());
 }
 
@@ -177,7 +177,7 @@ fn boards_whose_host_was_killed_are_reset_by_hand() {
     let next = || Ended::from(run(&folder, "next", 2, "--rounds 20 --error-below 0").output().unwrap());
     next().check(2, "runs agent 0, in round ");
     let reset = folder.succeeds(&format!("boards reset {}", folder.join("usb-*").display()));
-    let waiting = "its trial is over, and it waits for a page";
+    let waiting = "its trial is over, and it waits for a provisioning record";
     assert_eq!(reset.stdout.matches(waiting).count(), 2, "{reset}");
     next().check(0, "");
     verified(&folder, "next");

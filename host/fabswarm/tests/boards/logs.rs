@@ -43,7 +43,7 @@ fn a_refused_frame_has_its_cause_and_round() {
     assert!(refused.is_sorted() && refused.last() < Some(&60), "{damaged}");
     assert_eq!(rounds_of(&damaged, "refused 1 frames so far"), refused[..1]);
     let forged = log_with("--wrong-key 0.5");
-    rounds_of(&forged, "the last one: the frame is sealed with another key");
+    rounds_of(&forged, "the last one: the frame is encrypted with another key");
     // Frames of the others that it has, and its own.
     let replayed = log_with("--replay 0.9");
     rounds_of(&replayed, "the last one: the frame was already received");
@@ -215,18 +215,14 @@ fn a_sealed_frame_that_no_agent_sends_has_its_cause() {
     let (mut member, mut stranger) = (sealer(1), sealer(5));
     let [small, huge, nan] = [0.0, 1e9, f32::NAN].map(payload);
     let schema = format!("the sender uses wire format 0x00000005, this agent {:#010x}", wire::SCHEMA);
-    let nan_cause = "a decision word is not a finite number";
-    let magnitude = "a decision word is NaN, infinite or larger than steps from the start can make it";
+    let nan_cause = "a decision is not finite";
+    let magnitude = "a decision is NaN, infinite or larger than steps from the start can make it";
     let cases = [
         (5, Frame::Data(data(5, 1, 0), &small), "the sender is not a member of this epoch"),
         (1, Frame::Data(data(1, 1, 0), &nan), nan_cause),
         (1, hello(5, X), &schema),
         (1, hello(wire::SCHEMA, X + 1), "the sender solves a problem of another shape"),
-        (
-            1,
-            Frame::Data(data(2, 1, 0), &small),
-            "the frame names another sender or boot than the one that sealed it",
-        ),
+        (1, Frame::Data(data(2, 1, 0), &small), "the frame names another sender or boot than its encryption"),
         (
             1,
             Frame::Data(data(1, 1, 1000), &small),

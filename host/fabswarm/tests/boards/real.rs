@@ -70,7 +70,7 @@ fn boards_are_planned_before_they_are_built() {
             .trim()
             .to_owned()
     };
-    assert_eq!(line(&default, "words"), "45 per decision, 45 of them travel; firmware needs room for 45");
+    assert_eq!(line(&default, "scalars"), "45 per decision, 45 of them travel; firmware needs room for 45");
     assert_eq!(line(&default, "frames, full"), "388 bytes, 4 packets");
     assert_eq!(line(&default, "frames, byte"), "125 bytes, 2 packets");
     assert!(line(&default, "time of arrival").ends_with("16 µs per hop, assumed and measured by nobody"));
@@ -88,7 +88,7 @@ fn boards_are_planned_before_they_are_built() {
     }
     // Sizes come from the scenario: some problems take more words than firmware has room for by default.
     let room = |problem: &str| -> usize {
-        let words = line(&plan(&format!("--problem {problem}")), "words");
+        let words = line(&plan(&format!("--problem {problem}")), "scalars");
         words.rsplit(' ').next().unwrap().parse().unwrap()
     };
     let rooms = ["policy-evaluation", "hyper-tuning", "hyper-cleaning", "sensor-trust"].map(room);

@@ -171,7 +171,7 @@ fn plugged_boards_become_a_swarm() {
 
     let listed = prints(&format!("boards list {ports}"));
     assert_contains(&listed, "native, chip 000000000000000a, this build");
-    assert_contains(&listed, "no provisioning page where the board looks for it");
+    assert_contains(&listed, "no provisioning record where the board looks for it");
 
     let drawn = prints(&format!("swarm new swarm.toml --ports {ports}"));
     assert_contains(&drawn, "10 agents, 2 of them on known chips");
@@ -185,7 +185,7 @@ fn plugged_boards_become_a_swarm() {
     };
     // The file notes the first boot behind those of the page.
     let boots = [0, 1].map(|agent| next_boot(agent) - (1 << 20));
-    assert_contains(&provisioned, &format!(": agent 0, boot {}, page ", boots[0]));
+    assert_contains(&provisioned, &format!(": agent 0, boot {}, record ", boots[0]));
     assert_contains(&boards[0].log(), &format!("agent 1 starts, boot {}, round 0", boots[1]));
 
     let reset = prints(&format!("boards reset {ports}"));

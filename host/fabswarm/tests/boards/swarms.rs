@@ -320,7 +320,7 @@ fn errors_before_a_run_have_a_remedy() {
         ("native --algorithm fab", "boards run the exact ledger"),
         (
             "native --policy-evaluation-states 300",
-            "the task takes 605 words, and boards are built for up to 512",
+            "the task takes 605 scalars, and boards are built for up to 512",
         ),
         ("native --agents 129", "the swarm has 129 agents, and boards are built for 128"),
     ] {

@@ -325,7 +325,7 @@ fn broken_books_end_the_run_with_a_code_of_their_own() {
     let folder = Folder::new();
     // Without a seal a damaged running sum is taken for a genuine one.
     let ended = folder.ends("run --sealed false --bit-corruption 0.05 --rounds 500 --out a", 6, "help: ");
-    for part in ["the books broke in round", "that agent", "frames.sealed"] {
+    for part in ["the ledgers do not balance in round", "that agent", "frames.sealed"] {
         assert_contains(&ended.stderr, part);
     }
     let summary = folder.summary("a");

@@ -65,7 +65,7 @@ fn what_cannot_run_is_refused_before_anything_runs() {
     let folder = Folder::new();
     for (flags, expected) in [
         ("--seed 3..1", "--seed 3..1 is not a range"),
-        ("--algorithm fab,adam", "--algorithm adam is not one of its words"),
+        ("--algorithm fab,adam", "--algorithm adam is not one of its values"),
         ("--agents 4,0", "swarm.agents = 0 is out of range"),
         ("--seed 1..400 --agents 2..400", "more than 100000 runs"),
     ] {

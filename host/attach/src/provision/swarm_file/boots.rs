@@ -34,10 +34,10 @@ impl SwarmFile {
         let refuse = |reason: String| {
             Diagnostic::new(
                 format!(
-                    "cannot note in the swarm file {} which boots are given away: {reason}",
+                    "cannot note in the swarm file {} which boot numbers are given away: {reason}",
                     path.display()
                 ),
-                "make the file and its folder writable for you, or draw a new key with `fabswarm swarm new`; a board that is erased would seal twice with one nonce",
+                "make the file and its folder writable for you, or draw a new key with `fabswarm swarm new`; a board that is erased would encrypt twice with one nonce",
             )
         };
         let failed = |error: io::Error| refuse(error.to_string());
@@ -56,7 +56,7 @@ impl SwarmFile {
         let first = free.saturating_add(u32::from_le_bytes(random) % SKIPPED_BOOTS);
         let Some(next) = first.checked_add(BOOTS_PER_PAGE).filter(|&next| next <= HIGHEST_BOOT) else {
             return Err(Diagnostic::new(
-                format!("the key has no boots left for agent {agent}"),
+                format!("the key has no boot numbers left for agent {agent}"),
                 "draw a new key with `fabswarm swarm new`, and flash all boards",
             ));
         };

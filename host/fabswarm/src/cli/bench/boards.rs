@@ -34,7 +34,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     print_instructions()?;
 
     println!(
-        "\nlock-step over Ethernet, frames sealed\n\n{:>6} {:>10} {:>14}",
+        "\nlock-step over Ethernet, frames encrypted\n\n{:>6} {:>10} {:>14}",
         "boards", "rounds/s", "deepest stack"
     );
     let limit = Duration::from_secs(matches.get_one::<u64>("seconds").copied().unwrap_or(60));

@@ -51,7 +51,7 @@ pub(super) fn command() -> Command {
         )
         .arg(number("agents", "10", "Agents of the swarm"))
         .arg(number("rounds", "60", "Rounds or gradients to time"))
-        .arg(number("words", "109489152", "Words an agent mixes"))
+        .arg(number("words", "109489152", "Scalars an agent mixes"))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {

@@ -37,7 +37,7 @@ pub(super) fn flash_command() -> Command {
     let drive = "The drive of a boot loader [default: those that are mounted]";
     let port = "Serial ports of ESP32s: a port, a path with `*`, or a part of a port's name [default: those of Espressif's USB]";
     Command::new("flash")
-        .about("Write image and page to boards: by their boot loaders' drives, through debug probes, by serial ports, or as files")
+        .about("Write image and provisioning record to boards: by their boot loaders' drives, through debug probes, by serial ports, or as files")
         .arg(swarm_argument())
         .arg(flags::option("board", "BOARD", board).default_value(USUAL_BOARD))
         .arg(flags::option("agent", "N", agent).value_parser(value_parser!(usize)))

@@ -37,7 +37,7 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
     line("radio", format!("{}, packets of {} bytes", radio.kind, radio.mtu));
     line("swarm", format!("{} agents, {} frames", needs.agents, scenario.frames.width));
     line(
-        "words",
+        "scalars",
         format!(
             "{} per decision, {} of them travel; firmware needs room for {}",
             plan.words, plan.exchanged, plan.room_words
@@ -90,7 +90,7 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         );
         line("energy", energy);
     }
-    line("page", format!("{} bytes", plan.page_bytes));
+    line("provisioning record", format!("{} bytes", plan.page_bytes));
     line("RAM", format!("about {} bytes, and the stack", plan.ram_bytes));
     let writes = match plan.saving_agents {
         0 => format!("a decision as often as flash lasts {FLASH_YEARS} years; 16 bytes per start"),
@@ -122,7 +122,7 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         line(
             board,
             format!(
-                "{verdict}{ram_bytes} bytes of RAM besides the stack, {page_bytes} for the page; {saves}"
+                "{verdict}{ram_bytes} bytes of RAM besides the stack, {page_bytes} for the record; {saves}"
             ),
         );
     }

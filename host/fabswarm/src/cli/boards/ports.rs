@@ -30,14 +30,16 @@ pub(super) fn list_command() -> Command {
 
 pub(super) fn provision_command() -> Command {
     Command::new("provision")
-        .about("Write each board its page over the cable, restart it, and check who it is then")
+        .about(
+            "Write each board its provisioning record over the cable, restart it, and check who it is then",
+        )
         .arg(swarm_argument())
         .arg(ports_argument())
 }
 
 pub(super) fn reset_command() -> Command {
     Command::new("reset")
-        .about("Restart boards, whatever they do; one that keeps its own time ends its trial and waits for a page")
+        .about("Restart boards, whatever they do; one that keeps its own time ends its trial and waits for a provisioning record")
         .arg(ports_argument())
 }
 
@@ -176,14 +178,14 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
         };
         let page = page().map_err(|error| serial::page_refusal(&board.path, &error.to_string()))?;
         let identity = fabswarm_attach::provision_board(&board, &page)?;
-        Ok(format!("agent {}, boot {}, page {:08x}", identity.agent, identity.boot, identity.page_crc))
+        Ok(format!("agent {}, boot {}, record {:08x}", identity.agent, identity.boot, identity.page_crc))
     })
 }
 
 pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
     on_boards(matches, |outcome| {
         if let Err(SerialError::Running { path, baud, .. }) = &outcome {
-            let waits = "restarted; its trial is over, and it waits for a page".to_owned();
+            let waits = "restarted; its trial is over, and it waits for a provisioning record".to_owned();
             return Ok(serial::end_trial(path, *baud).map(|()| waits)?);
         }
         Ok(serial::reset(&outcome?).map(|()| "restarted".to_owned())?)

@@ -50,7 +50,7 @@ pub(super) fn summary(
         StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
         StoppedBecause::Diverged => "diverged".to_owned(),
         StoppedBecause::BoardsFailed => "the boards failed".to_owned(),
-        StoppedBecause::BooksBroken => "the books broke".to_owned(),
+        StoppedBecause::BooksBroken => "the ledgers do not balance".to_owned(),
     };
     line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
     let one_percent = match error.rounds_to_one_percent {

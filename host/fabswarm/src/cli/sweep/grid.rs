@@ -71,7 +71,9 @@ fn value(key: &ScenarioKey, piece: &str) -> Result<Value> {
     let wrong = |what: &str, example: &str| fault!("--{} {piece} is not {what}", key.flag; "separate values by commas, as in {example}");
     match (key.choices, key.kind) {
         (Some(choices), _) if !choices.contains(&piece) => {
-            bail!(fault!("--{} {piece} is not one of its words", key.flag; "it takes {}", choices.join(", ")))
+            bail!(
+                fault!("--{} {piece} is not one of its values", key.flag; "it takes {}", choices.join(", "))
+            )
         }
         (_, ValueKind::Text) => Ok(Value::from(piece)),
         (_, ValueKind::Integer) => {

@@ -159,7 +159,7 @@ fn hearing(received: Received) -> FrameVerdict {
             Refusal::NoRoom => "no room for another peer",
             Refusal::Schema { .. } => "other wire format",
             Refusal::Shape => "other problem",
-            Refusal::Impostor => "sealed by another sender",
+            Refusal::Impostor => "encrypted by another sender",
             Refusal::Jump => "round or epoch far ahead",
             Refusal::Magnitude => "decision out of range",
             Refusal::Stopped => "receiver stopped",

@@ -250,7 +250,7 @@ fn frames_of_a_stolen_key_move_nobody() {
     let refused = &swarm.air.counters().refused;
     let expected = [
         ("round or epoch far ahead", 4 * 5),
-        ("sealed by another sender", 5),
+        ("encrypted by another sender", 5),
         ("decision out of range", 5),
         ("boot far ahead", 5),
     ];

@@ -5,7 +5,7 @@ use fabswarm_diagnostic::Diagnostic;
 /// A fault of the books, and where it was seen first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", Diagnostic::new(
-    format!("the books broke in round {round}: {what}"),
+    format!("the ledgers do not balance in round {round}: {what}"),
     format!("the answer of this run cannot be trusted; {}", what.remedy())
 ))]
 pub struct BrokenBooks {
@@ -57,10 +57,10 @@ impl Imbalance {
     const fn remedy(self) -> &'static str {
         match self {
             Self::Listener { .. } | Self::Audience { .. } => {
-                "agents must know who collects from whom: see network.topology and, for boards, their pages"
+                "agents must know who collects from whom: see network.topology and, for boards, their provisioning records"
             }
             Self::Invented { .. } | Self::Backwards { .. } => {
-                "seal frames (frames.sealed), and change the key if a board was lost"
+                "encrypt frames (frames.sealed), and change the key if a board was lost"
             }
             Self::Doubled { .. } | Self::Tracker { .. } => {
                 "an agent's memory changed by itself: look at its board"
