@@ -224,5 +224,5 @@ fn a_board_in_flight_is_left_alone() {
     assert_contains(&left_out, "left out: the board on ");
 
     assert_contains(&prints(&format!("boards reset {ports}")), ": restarted");
-    assert_contains(&board.log(), "agent 0 starts, boot 2");
+    assert_eq!(board.log().matches("agent 0 starts").count(), 2, "{}", board.log());
 }
