@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use fabswarm_sim::Diagnostic;
 use fabswarm_sim::air::LinkSource;
+use fabswarm_sim::method::LinkWeights;
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 use serde::{Deserialize, Serialize};
 
-use crate::links::LinkWeights;
 use crate::network::LinkRule;
 
 /// Which graphs a swarm has.

@@ -1,27 +1,22 @@
 //! The paper's methods on one swarm, its experiments, and a verdict on each of its claims.
 //!
-//! A [`method::Method`] works on the problems, graphs and noise that `fabswarm_sim` draws. Most are a [`rule`] (how agents mix
-//! and descend) on an [`oracle`] (what they descend along); a rule is written once over [`row_ops::RowOps`] and runs on arrays or on a
-//! [`tape`] that differentiates through it. An [`experiment::Experiment`] names a figure or table of the paper;
+//! A [`method::Method`] works on the problems, graphs and noise that `fabswarm_sim` draws. Most are a rule on an oracle,
+//! both of [`fabswarm_sim::method`]. An [`experiment::Experiment`] names a figure or table of the paper;
 //! [`campaign::run`] runs its cells and keeps each result, and [`page`] writes figure, data and verdict. What is run is a
 //! [`experiment::Workload`]: a method on a [`small`] problem, or the `training` of a large model.
 //!
-//! Imports point that way only: `named → campaign → experiment`, and `small → method → rule → oracle → network → links`.
+//! Imports point that way only: `named → campaign → experiment`, and `small → method → network, bellman`.
 
+pub mod bellman;
 pub mod campaign;
 pub mod experiment;
 pub mod experiment_config;
-pub mod links;
 pub mod method;
 pub mod named;
 pub mod network;
-pub mod oracle;
 pub mod page;
-pub mod row_ops;
-pub mod rule;
 pub mod small;
 mod spread;
 pub mod table;
-pub mod tape;
 pub mod training;
 pub mod verdict;

@@ -1,6 +1,5 @@
 //! The methods: one interface over the same swarm, one file each.
 
-mod double_loop;
 mod fab;
 mod lt_admm;
 mod rule_on_oracle;
@@ -10,15 +9,15 @@ mod tests;
 
 use std::rc::Rc;
 
+use fabswarm_shared::problem::{Penalty, PenaltyForm};
+use fabswarm_sim::method::{Network, RuleKind};
 use fabswarm_sim::scenario::AlgorithmKind;
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 use serde::{Deserialize, Serialize};
 
+use crate::bellman::BellmanError;
 use crate::experiment_config::ExperimentConfig;
-use crate::network::Network;
-use crate::oracle::BellmanError;
-use crate::rule::RuleKind;
 use rule_on_oracle::RuleOnOracle;
 
 /// A method at work on a swarm.
@@ -172,7 +171,7 @@ impl MethodKind {
                 Box::new(simulated::SimulatedFab::new(&start, kind, momentum)?)
             }
             Design::SingleLevel(rule) => Box::new(RuleOnOracle::single_level(rule, &start)?),
-            Design::DoubleLoop(rule) => double_loop::start(rule, &start)?,
+            Design::DoubleLoop(rule) => Box::new(RuleOnOracle::double_loop(rule, &start)?),
             Design::LtAdmm => Box::new(lt_admm::LtAdmm::single_level(&start)?),
             Design::LtAdmmFab(steps) => Box::new(lt_admm::LtAdmm::bilevel(&start, steps)?),
         })
@@ -189,7 +188,12 @@ struct MethodStart<'a> {
 
 impl MethodStart<'_> {
     fn network(&self) -> Result<Network, BuildError> {
-        Ok(Network::new(self.setting.link_rule(self.seed)?, self.setting.loss, self.seed))
+        Ok(self.setting.link_rule(self.seed)?.network(self.setting.loss, self.seed))
+    }
+
+    /// The penalty on the lower level; gradients are divided by λ.
+    fn penalty(&self) -> Penalty<f64> {
+        Penalty { lambda: self.setting.lambda, normalise: true, form: PenaltyForm::OneSided }
     }
 
     /// The start of every agent.

@@ -1,11 +1,11 @@
-//! The network of a run: links round by round, and what has been sent over them.
+//! The networks of experiments.
 
 use std::rc::Rc;
 
 use fabswarm_shared::graph::Weights;
+use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::LinkSource;
-
-use crate::links::{LinkWeights, lose_independently};
+use fabswarm_sim::method::{LinkSequence, LinkWeights, Network};
 
 /// The source of the links of each round.
 #[derive(Clone, Debug)]
@@ -23,63 +23,70 @@ pub enum LinkRule {
     },
 }
 
-/// LinkWeights over the rounds, and a count of the floats that were sent over them.
+/// The links of a rule, each frame lost with a probability.
 #[derive(Debug)]
-pub struct Network {
+struct LossyLinks {
     rule: LinkRule,
     first: Rc<LinkWeights>,
     loss: f64,
     seed: u64,
-    round: u32,
-    floats: u64,
 }
 
-impl Network {
+impl LinkRule {
     /// A network that loses each frame with probability `loss`.
-    pub fn new(rule: LinkRule, loss: f64, seed: u64) -> Self {
-        let first = match &rule {
-            LinkRule::Fixed(links) => Rc::clone(links),
-            LinkRule::Degrees(graphs) | LinkRule::FirstRound { graphs, .. } => {
-                Rc::new(LinkWeights::of_round(&**graphs, 0, Weights::Uniform, |_, _| false))
-            }
+    pub fn network(self, loss: f64, seed: u64) -> Network {
+        let first = match &self {
+            Self::Fixed(links) => Rc::clone(links),
+            Self::Degrees(graphs) | Self::FirstRound { graphs, .. } => Rc::new(all_links(graphs, 0)),
         };
-        Self { rule, first, loss, seed, round: 0, floats: 0 }
+        Network::new(first.agents(), LossyLinks { rule: self, first, loss, seed })
     }
+}
 
-    /// The links of the next round.
-    pub fn next_round(&mut self) -> Rc<LinkWeights> {
-        let round = self.round;
-        self.round += 1;
-        let lost = lose_independently(self.seed, round, self.loss);
+fn all_links(graphs: &LinkSource, round: u32) -> LinkWeights {
+    LinkWeights::of_round(graphs, round, Weights::Uniform, |_, _| false)
+}
+
+impl LinkSequence for LossyLinks {
+    fn links(&mut self, round: u32) -> Rc<LinkWeights> {
+        let of = |graphs: &LinkSource| {
+            let lost = lose_independently(self.seed, round, self.loss);
+            LinkWeights::of_round(graphs, round, Weights::Uniform, lost)
+        };
         match &self.rule {
-            LinkRule::Degrees(graphs) => {
-                Rc::new(LinkWeights::of_round(&**graphs, round, Weights::Uniform, lost))
-            }
+            LinkRule::Degrees(graphs) => Rc::new(of(graphs)),
             LinkRule::Fixed(links) => Rc::clone(links),
             LinkRule::FirstRound { links_vanish: false, .. } => Rc::clone(&self.first),
-            LinkRule::FirstRound { graphs, links_vanish: true } => Rc::new(
-                self.first.where_present(&LinkWeights::of_round(&**graphs, round, Weights::Uniform, lost)),
-            ),
+            LinkRule::FirstRound { graphs, links_vanish: true } => {
+                Rc::new(self.first.where_present(&of(graphs)))
+            }
         }
     }
+}
 
-    /// Counts `words` floats on each link of a round.
-    pub fn count(&mut self, links: &LinkWeights, words: usize) {
-        self.floats += (links.count() * words) as u64;
+/// Independent losses: each frame of `round` with this probability.
+fn lose_independently(seed: u64, round: u32, probability: f64) -> impl FnMut(usize, usize) -> bool {
+    let mut draws: Option<(usize, Stream)> = None;
+    move |_, receiver| {
+        if probability == 0.0 {
+            return false;
+        }
+        let fresh = || (receiver, Stream::new(seed, receiver as u32, round, Purpose::Air));
+        if draws.as_ref().is_none_or(|(of, _)| *of != receiver) {
+            draws = Some(fresh());
+        }
+        draws.as_mut().is_some_and(|(_, stream)| stream.uniform_f64() < probability)
     }
+}
 
-    /// Number of agents.
-    pub fn agents(&self) -> usize {
-        self.first.agents()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Rounds of communication so far.
-    pub const fn round(&self) -> u32 {
-        self.round
-    }
-
-    /// Floats that arrived so far, on all links together.
-    pub const fn floats(&self) -> u64 {
-        self.floats
+    #[test]
+    fn frames_are_lost_independently() {
+        let mut lose = lose_independently(7, 0, 0.25);
+        let lost = (0..4000).filter(|&frame| lose(frame % 5, frame / 5)).count();
+        assert!((900..1100).contains(&lost), "{lost}");
     }
 }

@@ -64,6 +64,36 @@ choice! {
         Ledger = "ledger",
         /// FAB as published.
         Fab = "fab",
+        /// Subgradient-push on the penalty function.
+        SubgradientPush = "subgradient-push",
+        /// SGP on the penalty function.
+        PushSgd = "push-sgd",
+        /// Push-DIGing on the penalty function.
+        PushDiging = "push-diging",
+        /// Push-SAGA with full batches on the penalty function.
+        PushSaga = "push-saga",
+        /// SOBA's directions with push-pull.
+        Soba = "soba",
+        /// Push-pull around push-pull.
+        DoubleLoopPushPull = "double-loop-push-pull",
+        /// SGP around SGP.
+        DoubleLoopPushSgd = "double-loop-push-sgd",
+        /// Push-DIGing around Push-DIGing.
+        DoubleLoopPushDiging = "double-loop-push-diging",
+        /// The method of a program of the user's own.
+        Own = "own",
+    }
+}
+
+impl AlgorithmKind {
+    /// Whether it is FAB, and not a method that FAB is compared with.
+    pub const fn is_fab(self) -> bool {
+        matches!(self, Self::Ledger | Self::Fab)
+    }
+
+    /// Whether it solves the lower level anew in every iteration.
+    pub const fn is_double_loop(self) -> bool {
+        matches!(self, Self::DoubleLoopPushPull | Self::DoubleLoopPushSgd | Self::DoubleLoopPushDiging)
     }
 }
 

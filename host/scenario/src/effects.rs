@@ -18,12 +18,17 @@ pub(super) fn has_effect(command: ScenarioCommand, scenario: &Scenario, path: &s
     }
     match (section, name) {
         ("swarm", "clock_spread") => swarm.mode == ModeKind::FreeRunning,
+        ("algorithm", name) if algorithm.kind == AlgorithmKind::Own => name == "kind",
         ("algorithm", "give_up_after") | ("frames", _) => is_ledger,
         ("algorithm", "gather_rounds") => is_ledger && swarm.mode == ModeKind::LockStep,
         ("algorithm", "descend_rounds") => {
             is_ledger && swarm.mode == ModeKind::LockStep && algorithm.gather_rounds != 0
         }
         ("algorithm", "weights") => !is_ledger,
+        ("algorithm", "momentum" | "order") => algorithm.kind.is_fab(),
+        ("algorithm", "penalty") => algorithm.kind != AlgorithmKind::Soba && !algorithm.kind.is_double_loop(),
+        ("algorithm", "inner_rounds") => algorithm.kind.is_double_loop(),
+        ("algorithm", "eta_z") => !algorithm.kind.is_double_loop(),
         ("algorithm", "self_weight") => is_ledger || algorithm.weights == WeightsKind::Lazy,
         ("network", "edge_probability") => {
             matches!(network.topology, TopologyKind::Paper | TopologyKind::ErdosRenyi)

@@ -25,33 +25,36 @@ const TRAIN_LEDGER: &str = include_str!("layers/rules/ledger.toml");
 /// Defaults of methods with push-sum weights.
 const PUSH_SUM: &str = include_str!("layers/rules/push-sum.toml");
 
-/// A key and the word it is set to.
-type Choice = (&'static str, &'static str);
+/// A key and the words it may be set to.
+type Choice = (&'static str, &'static [&'static str]);
 
-const FAB: Choice = ("algorithm.kind", AlgorithmKind::Fab.word());
-const LEDGER: Choice = ("algorithm.kind", AlgorithmKind::Ledger.word());
-const FREE_RUNNING: Choice = ("swarm.mode", ModeKind::FreeRunning.word());
-const ON_RING: Choice = ("network.topology", TopologyKind::Ring.word());
-const ON_RECORDED: Choice = ("network.topology", TopologyKind::Recorded.word());
-const ON_REVERSED_RING: Choice = ("network.topology", TopologyKind::ReversedRing.word());
-const TUNING: Choice = ("problem.kind", ProblemKind::HyperTuning.word());
-const CLEANING: Choice = ("problem.kind", ProblemKind::HyperCleaning.word());
-const TRUST: Choice = ("problem.kind", ProblemKind::SensorTrust.word());
-const OWN: Choice = ("problem.kind", ProblemKind::Own.word());
-const SUBGRADIENT_PUSH: Choice = ("training.rule", TrainingRule::SubgradientPush.word());
-const PUSH_SGD: Choice = ("training.rule", TrainingRule::PushSgd.word());
-const PUSH_DIGING: Choice = ("training.rule", TrainingRule::PushDiging.word());
-const PUSH_SAGA: Choice = ("training.rule", TrainingRule::PushSaga.word());
-const PUSH_ASGD: Choice = ("training.rule", TrainingRule::PushAsgd.word());
+const FAB: Choice = ("algorithm.kind", &[AlgorithmKind::Fab.word()]);
+const WITHOUT_LEDGER: Choice = ("algorithm.kind", AlgorithmKind::WORDS.split_at(1).1);
+const BASELINE: Choice = ("algorithm.kind", AlgorithmKind::WORDS.split_at(2).1);
+const LEDGER: Choice = ("algorithm.kind", &[AlgorithmKind::Ledger.word()]);
+const FREE_RUNNING: Choice = ("swarm.mode", &[ModeKind::FreeRunning.word()]);
+const ON_RING: Choice = ("network.topology", &[TopologyKind::Ring.word()]);
+const ON_RECORDED: Choice = ("network.topology", &[TopologyKind::Recorded.word()]);
+const ON_REVERSED_RING: Choice = ("network.topology", &[TopologyKind::ReversedRing.word()]);
+const TUNING: Choice = ("problem.kind", &[ProblemKind::HyperTuning.word()]);
+const CLEANING: Choice = ("problem.kind", &[ProblemKind::HyperCleaning.word()]);
+const TRUST: Choice = ("problem.kind", &[ProblemKind::SensorTrust.word()]);
+const OWN: Choice = ("problem.kind", &[ProblemKind::Own.word()]);
+const SUBGRADIENT_PUSH: Choice = ("training.rule", &[TrainingRule::SubgradientPush.word()]);
+const PUSH_SGD: Choice = ("training.rule", &[TrainingRule::PushSgd.word()]);
+const PUSH_DIGING: Choice = ("training.rule", &[TrainingRule::PushDiging.word()]);
+const PUSH_SAGA: Choice = ("training.rule", &[TrainingRule::PushSaga.word()]);
+const PUSH_ASGD: Choice = ("training.rule", &[TrainingRule::PushAsgd.word()]);
 
 /// Defaults that depend on choices, and the file with the defaults. Later entries override earlier ones.
-const CHOICE_DEFAULTS: [(&[Choice], &str); 12] = [
+const CHOICE_DEFAULTS: [(&[Choice], &str); 13] = [
     (&[ON_RECORDED], SPARSE),
     (&[ON_RING], SPARSE),
     (&[ON_REVERSED_RING], SPARSE),
-    (&[FAB], include_str!("layers/algorithms/fab.toml")),
-    (&[FAB, ON_RING], RING),
-    (&[FAB, ON_REVERSED_RING], RING),
+    (&[WITHOUT_LEDGER], include_str!("layers/algorithms/fab.toml")),
+    (&[BASELINE], include_str!("layers/algorithms/baseline.toml")),
+    (&[WITHOUT_LEDGER, ON_RING], RING),
+    (&[WITHOUT_LEDGER, ON_REVERSED_RING], RING),
     (&[FREE_RUNNING, ON_RING], RING),
     (&[FREE_RUNNING, ON_REVERSED_RING], RING),
     (&[TUNING], include_str!("layers/problems/hyper-tuning.toml")),
@@ -265,6 +268,11 @@ pub fn resolve_text_for(
         put(&mut document, setting.path, setting.value.clone());
     }
     let mut scenario = scenario_of(&document);
+    if command == ScenarioCommand::Train && !scenario.algorithm.kind.is_fab() {
+        let what = format!("algorithm.kind = \"{}\" is a method of `fabswarm run`", scenario.algorithm.kind);
+        let remedy = "set it to \"ledger\" or \"fab\"; training.rule chooses methods of one level";
+        return Err(Error::Invalid(Diagnostic::new(what, remedy)));
+    }
     // Methods with push-sum weights have no ledger.
     if scenario.faults.lose_frames() && scenario.training.rule == TrainingRule::PushPull {
         let is_chosen = settings.iter().any(|setting| setting.path == FAB.0);
@@ -384,13 +392,13 @@ fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, E
 /// The defaults of what `settings` choose.
 fn chosen(layers: &[(&[Choice], &str)], settings: &[Setting]) -> Result<Vec<Setting>, Error> {
     let mut defaults = Vec::new();
-    let is_chosen = |(key, word): &Choice| {
+    let is_chosen = |(key, words): &Choice| {
         let chosen = settings.iter().rev().find(|setting| setting.path == *key);
-        chosen.and_then(|setting| setting.value.as_str()) == Some(*word)
+        chosen.and_then(|setting| setting.value.as_str()).is_some_and(|word| words.contains(&word))
     };
     for (choices, text) in layers {
         if choices.iter().all(is_chosen) {
-            let name = choices.last().map_or("", |(_, word)| word);
+            let name = choices.last().map_or("", |(key, _)| key);
             defaults.extend(read(Path::new(name), text)?);
         }
     }

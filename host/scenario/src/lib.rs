@@ -162,6 +162,7 @@ pub struct AlgorithmSection {
     pub descend_rounds: u32,
     pub give_up_after: i64,
     pub weights: WeightsKind,
+    pub inner_rounds: u32,
 }
 
 impl AlgorithmSection {

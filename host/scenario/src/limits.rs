@@ -79,6 +79,7 @@ const LIMITS: &[(&[&str], Limit)] = &[
     (&["frames.send_threshold"], Limit::NotNegative),
     (&["algorithm.gather_rounds"], Limit::Whole(-1, MOST)),
     (&["algorithm.descend_rounds"], Limit::Whole(1, MOST)),
+    (&["algorithm.inner_rounds"], Limit::Whole(1, 10_000)),
     (&["algorithm.give_up_after"], Limit::Whole(-1, MOST)),
     (&["swarm.rounds"], Limit::Whole(1, MOST)),
     (&["policy_evaluation.states", "policy_evaluation.features"], SIZE),

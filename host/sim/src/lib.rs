@@ -2,7 +2,7 @@
 //!
 //! A [`scenario`] describes a run. A [`task`] draws its problem, the [`air`] carries frames between agents and does to them what
 //! the scenario's faults say, a [`swarm`] steps the agents, and a [`trial`] runs a swarm to its goal while [`record`] writes the
-//! run folder. Imports point that way only: `trial → record → swarm → air, task → scenario`, which is a crate of its own.
+//! run folder. Imports point that way only: `trial → record → swarm → method → air, task → scenario`, which is a crate of its own.
 //!
 //! ```
 //! use fabswarm_sim::{scenario::Scenario, trial};
@@ -29,6 +29,7 @@ pub mod cache_folder;
 mod cores;
 mod csv_rows;
 pub mod data_file;
+pub mod method;
 pub mod npz;
 pub mod process_memory;
 pub mod record;

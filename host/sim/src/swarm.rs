@@ -9,10 +9,12 @@ use fabswarm_shared::problem::Shape;
 
 mod agents;
 mod answer;
+mod baseline;
 mod books;
 mod exact;
 mod links;
 mod measure;
+mod method_swarm;
 mod plain;
 mod unguarded;
 mod view;
@@ -24,10 +26,12 @@ pub use agents::{
     Remote, ShadowRound, UncollectedMass,
 };
 pub use answer::{Answer, AnswerVariable};
+pub(crate) use baseline::Baseline;
 pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;
 pub use measure::{ErrorKind, Meter, Metrics, States};
+pub use method_swarm::{MethodStates, MethodSwarm, RoundFrames, RoundMethod};
 pub use plain::{FabConstants, MixingRule, PlainFab};
 pub use unguarded::UnguardedFab;
 pub use view::{

@@ -13,6 +13,7 @@ mod own;
 mod policy_evaluation;
 mod ranking;
 mod sensor_trust;
+mod widened;
 
 pub use labelled_file::refuse_doubtful;
 pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};

@@ -1,5 +1,6 @@
 //! A run from scenario to summary.
 
+mod baseline;
 mod build;
 mod memory;
 mod observer;
@@ -7,7 +8,8 @@ mod phases;
 mod verdict;
 
 pub use build::{
-    BuildError, ExactAgents, build, build_with, exact_agents, exact_agents_with, setup, unbuildable,
+    BuildError, ExactAgents, build, build_with, build_with_method, exact_agents, exact_agents_with, setup,
+    unbuildable,
 };
 pub use observer::{NoObserver, RoundEnd, TrialObserver};
 pub use phases::self_weight;

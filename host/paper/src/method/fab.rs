@@ -8,14 +8,12 @@
 
 use std::rc::Rc;
 
+use fabswarm_sim::method::{LinkWeights, MeanPenaltyGradient, PenaltyGradient, RuleKind};
 use fabswarm_sim::trial::BuildError;
 
 use super::rule_on_oracle::RuleOnOracle;
 use super::{Method, MethodStart};
-use crate::links::LinkWeights;
-use crate::network::{LinkRule, Network};
-use crate::oracle::{MeanPenaltyGradient, PenaltyGradient};
-use crate::rule::RuleKind;
+use crate::network::LinkRule;
 
 /// The mixing of agents.
 #[derive(Clone, Copy, Debug)]
@@ -37,19 +35,17 @@ pub(super) fn start(variant: FabVariant, start: &MethodStart<'_>) -> Result<Box<
     steps.resize(shape.words(), start.steps.twin.unwrap_or(start.steps.lower));
     let rule = if matches!(variant, FabVariant::PushSum) { RuleKind::PushDiging } else { RuleKind::PushPull };
     let row = start.first_row();
-    let task = Rc::clone(&start.task);
+    let oracle = PenaltyGradient::new(Rc::clone(&start.task), start.penalty());
     let network = match variant {
         FabVariant::PushPull | FabVariant::PushSum => start.network()?,
         FabVariant::Static { links_vanish } => {
-            let links = LinkRule::FirstRound { graphs: setting.graphs(seed)?, links_vanish };
-            Network::new(links, setting.loss, seed)
+            LinkRule::FirstRound { graphs: setting.graphs(seed)?, links_vanish }.network(setting.loss, seed)
         }
         FabVariant::Centralized => {
-            let network = Network::new(LinkRule::Fixed(Rc::new(LinkWeights::none(1))), 0.0, seed);
-            let oracle = MeanPenaltyGradient::new(task, setting.lambda, setting.agents);
+            let network = LinkRule::Fixed(Rc::new(LinkWeights::none(1))).network(0.0, seed);
+            let oracle = MeanPenaltyGradient::new(oracle, setting.agents);
             return Ok(Box::new(RuleOnOracle::new(start, network, rule, oracle, steps, &row)));
         }
     };
-    let oracle = PenaltyGradient::new(task, setting.lambda);
     Ok(Box::new(RuleOnOracle::new(start, network, rule, oracle, steps, &row)))
 }

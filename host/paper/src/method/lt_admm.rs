@@ -9,12 +9,11 @@
 
 use std::rc::Rc;
 
+use fabswarm_sim::method::{Network, Oracle, PenaltyGradient};
 use fabswarm_sim::trial::BuildError;
 
 use super::rule_on_oracle::KnownSolution;
 use super::{ErrorMeasures, Method, MethodStart};
-use crate::network::Network;
-use crate::oracle::{Oracle, PenaltyGradient};
 
 /// r, the penalty on disagreement.
 const PENALTY: f64 = 1.0;
@@ -50,7 +49,7 @@ impl LtAdmm {
         let shape = start.task.shape();
         let mut steps = vec![start.setting.lambda * start.steps.upper; shape.x];
         steps.resize(shape.words(), start.steps.lower);
-        let oracle = PenaltyGradient::new(Rc::clone(&start.task), start.setting.lambda);
+        let oracle = PenaltyGradient::new(Rc::clone(&start.task), start.penalty());
         Self::new(start, Box::new(oracle), local_steps, steps, COUPLING)
     }
 

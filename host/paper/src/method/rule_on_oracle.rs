@@ -2,14 +2,15 @@
 
 use std::rc::Rc;
 
+use fabswarm_sim::method::{
+    Arrays, Hypergradient, InnerLoop, Network, Oracle, Rule, RuleKind, SobaDirection,
+};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 
 use super::{ErrorMeasures, Method, MethodStart};
-use crate::network::Network;
-use crate::oracle::{BellmanError, Oracle, SobaDirection};
-use crate::row_ops::Arrays;
-use crate::rule::{Rule, RuleKind};
+use crate::bellman::BellmanError;
+use crate::experiment_config::ExperimentConfig;
 
 /// x*, and the second derivative of F* in x, which is constant.
 #[derive(Clone, Debug)]
@@ -111,6 +112,18 @@ impl RuleOnOracle<SobaDirection> {
         steps.resize(shape.words(), start.steps.lower);
         let oracle = SobaDirection::new(Rc::clone(&start.task), start.setting.agents);
         Ok(Self::new(start, start.network()?, RuleKind::PushPull, oracle, steps, &start.first_row()))
+    }
+}
+
+impl RuleOnOracle<Hypergradient> {
+    /// A double loop, as the paper makes bilevel methods of methods of one level.
+    pub(super) fn double_loop(rule: RuleKind, start: &MethodStart<'_>) -> Result<Self, BuildError> {
+        let ExperimentConfig { agents, momentum, inner_rounds, .. } = *start.setting;
+        let inner = InnerLoop { rule, momentum, rounds: inner_rounds, step: start.steps.lower };
+        let oracle = Hypergradient::new(Rc::clone(&start.task), agents, inner);
+        let words = start.task.shape().x;
+        let steps = vec![start.steps.upper; words];
+        Ok(Self::new(start, start.network()?, rule, oracle, steps, &vec![0.0; words]))
     }
 }
 

@@ -1,12 +1,12 @@
 //! FAB as `fabswarm run` has it: agents with a ledger that exchange frames in the exact arithmetic of boards (f32 decisions,
 //! integer trackers), or the published algorithm, with the order and the penalty that the setting names.
 
+use fabswarm_sim::method::Network;
 use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind};
 use fabswarm_sim::swarm::{Metrics, Swarm};
 use fabswarm_sim::trial::{self, BuildError};
 
 use super::{ErrorMeasures, Method, MethodStart};
-use crate::network::Network;
 
 /// A swarm of the simulator.
 pub(super) struct SimulatedFab {

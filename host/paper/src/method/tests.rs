@@ -7,16 +7,15 @@ use fabswarm_shared::fab::{Order, Steps};
 use fabswarm_shared::graph::Weights;
 use fabswarm_shared::problem::{Penalty, PenaltyForm};
 use fabswarm_sim::air::LinkSource;
+use fabswarm_sim::method::{Hypergradient, InnerLoop, LowerLevel, Oracle, RuleKind};
+use fabswarm_sim::scenario::{AlgorithmKind, PenaltyKind, PrecisionKind};
 use fabswarm_sim::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
 use fabswarm_sim::task::Task;
+use fabswarm_sim::trial;
 
-use super::double_loop::Hypergradient;
 use super::rule_on_oracle::RuleOnOracle;
 use super::{Method, MethodKind, MethodStart, StepSizes};
 use crate::experiment_config::{ExperimentConfig, GraphKind};
-use crate::network::Network;
-use crate::oracle::{LowerLevel, Oracle};
-use crate::rule::RuleKind;
 
 const RULES: [RuleKind; 6] = [
     RuleKind::PushPull,
@@ -83,6 +82,28 @@ fn fab_is_the_fab_of_the_simulator() {
     assert_eq!(method.rounds(), 200);
 }
 
+// The baselines of `fabswarm run`, on its own air and with the steps of FAB.
+#[test]
+fn baselines_of_the_simulator_are_the_methods_of_the_paper() {
+    for (kind, method) in
+        [(AlgorithmKind::PushDiging, MethodKind::PushSumFab), (AlgorithmKind::Soba, MethodKind::PushPullSoba)]
+    {
+        let mut scenario = setting().scenario(4);
+        let algorithm = &mut scenario.algorithm;
+        (algorithm.kind, scenario.swarm.precision) = (kind, PrecisionKind::F64);
+        (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z) = (0.3, 0.05, 0.05);
+        algorithm.penalty = PenaltyKind::OneSided;
+        let mut swarm = trial::build(&scenario).unwrap();
+        let mut method = method.start(&setting(), steps(0.3 / 60.0, 0.05), 4).unwrap();
+        for _ in 0..200 {
+            swarm.step().unwrap();
+            method.iterate();
+        }
+        let (own, expected) = (swarm.metrics().error, method.measure().error);
+        assert!((own / expected - 1.0).abs() < 1e-12, "{kind} {own} {expected}");
+    }
+}
+
 #[test]
 fn fab_follows_the_recorded_states() {
     let file = recording();
@@ -145,7 +166,7 @@ fn push_sum_weights_stay_positive_and_keep_their_sum() {
         let mut method = RuleOnOracle::single_level(rule, &start).unwrap();
         for _ in 0..200 {
             method.iterate();
-            let weights = &method.rule.w;
+            let weights = method.rule.weights();
             assert!(weights.iter().all(|weight| *weight > 0.0), "{rule:?} {weights:?}");
             assert!((weights.iter().sum::<f64>() - setting.agents as f64).abs() < 1e-12);
         }
@@ -155,13 +176,13 @@ fn push_sum_weights_stay_positive_and_keep_their_sum() {
 // The hypergradient of agent j is the derivative of Σ_i f_i(x_i, y_i^T(x)) in x_j, through every frame of the inner loop.
 #[test]
 fn hypergradients_are_the_slopes_of_the_upper_cost() {
-    let drawn = ExperimentConfig { agents: 4, inner_rounds: 7, momentum: 0.3, ..setting() };
-    let recorded = ExperimentConfig { inner_rounds: 7, momentum: 0.3, ..recorded() };
-    for (setting, rule) in [drawn, recorded].iter().flat_map(|setting| RULES.map(|rule| (setting, rule))) {
+    let drawn = ExperimentConfig { agents: 4, ..setting() };
+    for (setting, rule) in [drawn, recorded()].iter().flat_map(|setting| RULES.map(|rule| (setting, rule))) {
         let task = task(setting);
         let x: Vec<f64> = (0..5 * setting.agents).map(|at| (at as f64 * 0.7).sin()).collect();
-        let fresh = || Hypergradient::new(rule, Rc::clone(&task), setting, 0.3);
-        let network = || Network::new(setting.link_rule(4).unwrap(), 0.0, 4);
+        let inner = InnerLoop { rule, momentum: 0.3, rounds: 7, step: 0.3 };
+        let fresh = || Hypergradient::new(Rc::clone(&task), setting.agents, inner);
+        let network = || setting.link_rule(4).unwrap().network(0.0, 4);
         let slopes = fresh().gradients(&mut network(), &x);
         let cost = |x: &[f64]| {
             let (mut hypergradient, mut network) = (fresh(), network());

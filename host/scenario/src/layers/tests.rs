@@ -1,4 +1,5 @@
 use super::*;
+use crate::choices::PrecisionKind;
 
 #[test]
 fn what_is_printed_reads_back_as_the_same_scenario() {
@@ -99,4 +100,15 @@ fn a_problem_brings_its_own_steps_unless_the_user_sets_them() {
     assert_ne!(chosen(None), Scenario::default().algorithm.eta_x);
     let flag = Flag { key: template::key("algorithm.eta_x").unwrap(), value: Value::from(0.125) };
     assert_eq!(chosen(Some(flag)), 0.125);
+}
+
+#[test]
+fn a_baseline_has_the_defaults_of_fab_in_double_precision_and_belongs_to_run() {
+    let flag = |word| Flag::parse(template::key("algorithm.kind").unwrap(), word).unwrap();
+    let fab = resolve(None, &[flag("fab")]).unwrap().scenario.algorithm;
+    let baseline = resolve(None, &[flag("soba")]).unwrap().scenario;
+    assert_eq!((baseline.algorithm.eta_x, baseline.algorithm.momentum), (fab.eta_x, 0.0));
+    assert_eq!(baseline.swarm.precision, PrecisionKind::F64);
+    let refused = resolve_for(ScenarioCommand::Train, None, &[flag("push-sgd")]).unwrap_err().to_string();
+    assert!(refused.contains("is a method of `fabswarm run`\nhelp: "), "{refused}");
 }

@@ -36,6 +36,7 @@ impl Caption {
                 match algorithm.kind {
                     AlgorithmKind::Ledger => "FAB through the ledger",
                     AlgorithmKind::Fab => "plain FAB",
+                    other => other.word(),
                 },
                 algorithm.lambda,
                 algorithm.eta_x,
@@ -48,7 +49,7 @@ impl Caption {
                 match algorithm.kind {
                     AlgorithmKind::Ledger if algorithm.self_weight < 0.0 => "κ by links".to_owned(),
                     AlgorithmKind::Ledger => format!("κ = {}", algorithm.self_weight),
-                    AlgorithmKind::Fab => format!("{} weights", algorithm.weights),
+                    _ => format!("{} weights", algorithm.weights),
                 },
                 swarm.precision,
                 scenario.seed

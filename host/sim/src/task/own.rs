@@ -102,6 +102,16 @@ pub struct OwnShare<'a, S> {
     data: Result<PageData<'a>, WriteError>,
 }
 
+impl<'a, S> OwnShare<'a, S> {
+    /// The share with another problem over the same data.
+    pub(super) fn map<T>(
+        self,
+        change: impl FnOnce(Box<dyn Problem<S> + 'a>) -> Box<dyn Problem<T> + 'a>,
+    ) -> OwnShare<'a, T> {
+        OwnShare { problem: change(self.problem), data: self.data }
+    }
+}
+
 impl<S> fmt::Debug for OwnShare<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnShare").field("data", &self.data).finish_non_exhaustive()

@@ -1,5 +1,7 @@
 //! Makes the swarm that a scenario describes.
 
+use std::rc::Rc;
+
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, MemberSet};
 use fabswarm_shared::fab::{Order, Phases, Steps};
@@ -8,7 +10,7 @@ use fabswarm_shared::problem::{Penalty, PenaltyForm, Problem};
 use fabswarm_shared::scalar::Scalar;
 use fabswarm_shared::wire::payload;
 
-use super::{memory, phases};
+use super::{baseline, memory, phases};
 use crate::air::{Air, LinkSource};
 use crate::scenario::{
     AlgorithmKind, FlightPattern, ModeKind, OrderKind, PaceKind, PenaltyKind, PrecisionKind, ProblemKind,
@@ -16,7 +18,8 @@ use crate::scenario::{
 };
 use crate::sealing::SwarmKey;
 use crate::swarm::{
-    AgentSetup, AgentSwarm, ExactFab, FabConstants, MixingRule, PlainFab, RAISE_LAMBDA, Swarm, UnguardedFab,
+    AgentSetup, AgentSwarm, ExactFab, FabConstants, MixingRule, PlainFab, RAISE_LAMBDA, RoundMethod, Swarm,
+    UnguardedFab,
 };
 use crate::task::{OwnProblem, Task};
 
@@ -59,30 +62,28 @@ pub fn build_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Box<d
         ));
     }
     let mut source = checked_source(scenario)?;
+    if !scenario.algorithm.kind.is_fab() {
+        let make = |task: &_| baseline::make(scenario, task, weights(scenario), penalty(scenario));
+        return Ok(Box::new(baseline::swarm_with(scenario, own, make)?));
+    }
     let is_large = scenario.swarm.agents > MemberSet::CAPACITY;
     match (scenario.algorithm.kind, scenario.swarm.precision) {
-        (AlgorithmKind::Ledger, PrecisionKind::F64) => Err(Diagnostic::new(
-            "the ledger's agents compute in f32, as boards do",
-            "set swarm.precision to \"f32\", or algorithm.kind to \"fab\"",
-        )),
         (AlgorithmKind::Fab, _) if scenario.swarm.mode == ModeKind::FreeRunning => Err(Diagnostic::new(
             "plain FAB has no agents with clocks of their own",
             "set algorithm.kind to \"ledger\", or swarm.mode to \"lock-step\"",
         )),
-        (AlgorithmKind::Fab, PrecisionKind::F64)
-            if own.is_some() && scenario.problem.kind == ProblemKind::Own =>
-        {
-            Err(Diagnostic::new(
-                "the problem of a program computes in f32, as boards do",
-                "set swarm.precision to \"f32\"",
-            ))
-        }
         (AlgorithmKind::Fab, PrecisionKind::F32) => {
-            plain_fab(scenario, source, Task::load_with(scenario, own)?)
+            plain_fab(scenario, source, Task::<f32>::load_with(scenario, own)?)
         }
-        (AlgorithmKind::Fab, PrecisionKind::F64) => plain_fab(scenario, source, Task::<f64>::load(scenario)?),
-        (AlgorithmKind::Ledger, PrecisionKind::F32) => {
-            let task = Task::load_with(scenario, own)?;
+        (AlgorithmKind::Fab, PrecisionKind::F64) => {
+            plain_fab(scenario, source, Task::<f64>::load_with(scenario, own)?)
+        }
+        (_, PrecisionKind::F64) => Err(Diagnostic::new(
+            "the ledger's agents compute in f32, as boards do",
+            "set swarm.precision to \"f32\", or algorithm.kind to \"fab\"",
+        )),
+        (_, PrecisionKind::F32) => {
+            let task = Task::<f32>::load_with(scenario, own)?;
             if is_large {
                 ledger_on_arrays(scenario, source, task)
             } else {
@@ -90,6 +91,19 @@ pub fn build_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Box<d
             }
         }
     }
+}
+
+/// As [`build_with`], with the method that `make` makes for the problem of all agents.
+///
+/// # Errors
+/// As there, and those of `make`.
+pub fn build_with_method(
+    scenario: &Scenario,
+    own: Option<&OwnProblem>,
+    make: impl FnOnce(&Rc<Task<f64>>) -> Result<Box<dyn RoundMethod>, BuildError>,
+) -> Result<Box<dyn Swarm>, BuildError> {
+    checked_source(scenario)?;
+    Ok(Box::new(baseline::swarm_with(scenario, own, make)?))
 }
 
 type Built = Result<Box<dyn Swarm>, BuildError>;
@@ -117,16 +131,11 @@ fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
 }
 
 fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) -> Built {
-    let algorithm = &scenario.algorithm;
-    let weights = match algorithm.weights {
-        WeightsKind::Uniform => graph::Weights::Uniform,
-        WeightsKind::Lazy => graph::Weights::LazyPush { self_weight: algorithm.usual_self_weight() },
-    };
     let constants = FabConstants::<S> {
         steps: steps(scenario),
         order: order(scenario),
         penalty: penalty(scenario),
-        mixing: MixingRule::Degrees(weights),
+        mixing: MixingRule::Degrees(weights(scenario)),
     };
     if scenario.has_perfect_air() {
         return Ok(Box::new(PlainFab::new(task, source, constants)));
@@ -226,7 +235,7 @@ pub fn exact_agents_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Resul
         ));
     }
     Ok(ExactAgents {
-        task: Task::load_with(scenario, own)?,
+        task: Task::<f32>::load_with(scenario, own)?,
         setup: setup_on(scenario, &mut source)?,
         air: Air::new(scenario)?,
         // Rounds of a free-running swarm are the air's, and a fast clock makes more of its own: boards go on until stopped.
@@ -324,6 +333,13 @@ fn penalty<S: Scalar>(scenario: &Scenario) -> Penalty<S> {
             PenaltyKind::Symmetric => PenaltyForm::Symmetric,
             PenaltyKind::OneSided => PenaltyForm::OneSided,
         },
+    }
+}
+
+fn weights(scenario: &Scenario) -> graph::Weights {
+    match scenario.algorithm.weights {
+        WeightsKind::Uniform => graph::Weights::Uniform,
+        WeightsKind::Lazy => graph::Weights::LazyPush { self_weight: scenario.algorithm.usual_self_weight() },
     }
 }
 

@@ -96,7 +96,7 @@ fn bytes(scenario: &Scenario, agents: usize) -> f64 {
     };
     let heard = match scenario.algorithm.kind {
         AlgorithmKind::Ledger => links_ever * words * HEARD_BYTES,
-        AlgorithmKind::Fab => 0.0,
+        _ => 0.0,
     };
     let frame = words * FRAME_WORD_BYTES + FRAME_BYTES;
     // Every copy waits for half of the longest delay on average.

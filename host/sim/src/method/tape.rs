@@ -1,14 +1,14 @@
 //! Reverse-mode differentiation through rounds of a method: iterative differentiation (ITD) of a lower level.
 //!
-//! A [`Tape`] does what [`crate::row_ops::Arrays`] does and writes down each operation. [`Tape::differentiate`] then walks back: mixing by M
+//! A [`Tape`] does what [`super::Arrays`] does and writes down each operation. [`Tape::differentiate`] then walks back: mixing by M
 //! becomes mixing by Mᵀ, and a lower gradient becomes its products with the second derivatives of g,
 //! $\bar y \mathrel{+}= \nabla^2_{yy} g\,\bar d$ and $\bar x \mathrel{+}= \nabla^2_{xy} g\,\bar d$.
 
 use std::rc::Rc;
 
-use crate::links::{LinkWeights, Matrix};
-use crate::oracle::LowerLevel;
-use crate::row_ops::{RowOps, added, descended, divided};
+use super::links::{LinkWeights, Matrix};
+use super::oracle::LowerLevel;
+use super::row_ops::{RowOps, added, descended, divided};
 
 /// A value on the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl<'a> Tape<'a> {
                     add_to(&mut by_value[*u], *scale, &by);
                     add_to(&mut by_value[*v], 1.0, &by);
                 }
-                Operation::Divided(v, weights) => add_to(&mut by_value[*v], 1.0, &divided(&by, weights)),
+                Operation::Divided(v, weights) => add_to(&mut by_value[*v], 1.0, &divided(&by, weights, 0)),
                 Operation::Gradient(v) => {
                     let (through_x, through_y) = self.lower.second_derivatives(self.x, &self.values[*v], &by);
                     by_x.iter_mut().zip(through_x).for_each(|(by, term)| *by += term);
@@ -136,7 +136,7 @@ impl RowOps for Tape<'_> {
     }
 
     fn divide(&mut self, v: &TapeValue, w: &[f64]) -> TapeValue {
-        let value = divided(&self.values[v.0], w);
+        let value = divided(&self.values[v.0], w, 0);
         self.write(Operation::Divided(v.0, w.to_vec()), value)
     }
 

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::problem::{Moment, Penalty, PenaltyForm, Problem};
-use fabswarm_sim::task::Task;
+use crate::task::Task;
+use fabswarm_shared::problem::{Moment, Penalty, Problem};
 
 use super::Oracle;
-use crate::network::Network;
+use crate::method::network::Network;
 
 /// `d_i` of every agent, at rows `[x | y | z]`.
 #[derive(Clone, Debug)]
@@ -16,9 +16,9 @@ pub struct PenaltyGradient {
 }
 
 impl PenaltyGradient {
-    /// For a task with the penalty λ; gradients are divided by λ.
-    pub const fn new(task: Rc<Task<f64>>, lambda: f64) -> Self {
-        Self { task, penalty: Penalty { lambda, normalise: true, form: PenaltyForm::OneSided } }
+    /// For a task with a penalty on its lower level.
+    pub const fn new(task: Rc<Task<f64>>, penalty: Penalty<f64>) -> Self {
+        Self { task, penalty }
     }
 
     fn take_gradient(&self, agent: usize, round: u32, v: &[f64], d: &mut [f64]) {
@@ -61,8 +61,8 @@ pub struct MeanPenaltyGradient {
 
 impl MeanPenaltyGradient {
     /// The mean over the first `agents` agents of the task.
-    pub const fn new(task: Rc<Task<f64>>, lambda: f64, agents: usize) -> Self {
-        Self { local: PenaltyGradient::new(task, lambda), agents }
+    pub const fn new(local: PenaltyGradient, agents: usize) -> Self {
+        Self { local, agents }
     }
 }
 

@@ -10,26 +10,34 @@
 
 use std::rc::Rc;
 
-use fabswarm_sim::task::Task;
-use fabswarm_sim::trial::BuildError;
+use fabswarm_shared::problem::Shape;
 
-use super::rule_on_oracle::RuleOnOracle;
-use super::{Method, MethodStart};
-use crate::experiment_config::ExperimentConfig;
-use crate::links::LinkWeights;
-use crate::network::Network;
-use crate::oracle::{LowerLevel, Oracle};
-use crate::rule::{Rule, RuleKind};
-use crate::tape::Tape;
+use super::{LowerLevel, Oracle};
+use crate::method::links::LinkWeights;
+use crate::method::network::Network;
+use crate::method::rule::{Rule, RuleKind};
+use crate::method::tape::Tape;
+use crate::task::Task;
+
+/// The inner loop of a double loop.
+#[derive(Clone, Copy, Debug)]
+pub struct InnerLoop {
+    /// Its method.
+    pub rule: RuleKind,
+    /// β of Push-ASGD.
+    pub momentum: f64,
+    /// T.
+    pub rounds: u32,
+    /// η of y.
+    pub step: f64,
+}
 
 /// The hypergradient after T inner rounds, at rows x.
-pub(super) struct Hypergradient {
+#[derive(Clone, Debug)]
+pub struct Hypergradient {
     lower: LowerLevel,
-    x_words: usize,
-    rule: RuleKind,
-    momentum: f64,
-    inner_rounds: u32,
-    /// η of the inner loop.
+    shape: Shape,
+    inner: InnerLoop,
     steps: Vec<f64>,
     /// The start of the next inner loop.
     y: Vec<f64>,
@@ -38,29 +46,30 @@ pub(super) struct Hypergradient {
 }
 
 impl Hypergradient {
-    pub(super) fn new(rule: RuleKind, task: Rc<Task<f64>>, setting: &ExperimentConfig, step: f64) -> Self {
+    /// Of a task of `agents` agents, with y at its start.
+    pub fn new(task: Rc<Task<f64>>, agents: usize, inner: InnerLoop) -> Self {
         let shape = task.shape();
+        let mut start = vec![0.0; shape.words()];
+        task.start(&mut start);
         Self {
-            x_words: shape.x,
-            lower: LowerLevel::new(task, setting.agents),
-            rule,
-            momentum: setting.momentum,
-            inner_rounds: setting.inner_rounds,
-            steps: vec![step; shape.y],
-            y: vec![0.0; setting.agents * shape.y],
+            lower: LowerLevel::new(task, agents),
+            steps: vec![inner.step; shape.y],
+            y: shape.split(&start).1.repeat(agents),
             last: (Vec::new(), Vec::new(), 0),
+            shape,
+            inner,
         }
     }
 
     /// The result of the inner loop at `x`, and the hypergradient.
-    pub(super) fn differentiate(&self, network: &mut Network, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    pub fn differentiate(&self, network: &mut Network, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let (start, links, first) = &self.last;
         let mut tape = Tape::new(&self.lower, x, &self.steps);
         let start = tape.give(start.clone());
         if let Some(links) = links.first() {
             tape.begin_round(Rc::clone(links), *first);
         }
-        let mut rule = Rule::start(self.rule, self.momentum, &mut tape, start);
+        let mut rule = Rule::start(self.inner.rule, self.inner.momentum, &mut tape, start);
         let words = 2 * rule.words_per_link(self.lower.words());
         for (round, links) in links.iter().enumerate() {
             network.count(links, words);
@@ -77,12 +86,30 @@ impl Hypergradient {
 
 impl Oracle for Hypergradient {
     fn words(&self) -> usize {
-        self.x_words
+        self.shape.x
+    }
+
+    fn first_exchanged(&self) -> usize {
+        self.shape.exchanged().start
+    }
+
+    fn project(&self, row: &mut [f64]) {
+        self.lower.project(row);
+    }
+
+    /// y stands for z too.
+    fn packed(&self, rows: &[f64], d: &[f64]) -> [Vec<f64>; 2] {
+        let by_y = self.lower.gradients_at(rows, &self.y, self.last.2);
+        let pack = |x: &[f64], y: &[f64]| {
+            let rows = x.chunks_exact(self.shape.x).zip(y.chunks_exact(self.shape.y));
+            rows.flat_map(|(x, y)| [x, y, y].concat()).collect()
+        };
+        [pack(rows, &self.y), pack(d, &by_y)]
     }
 
     fn gradients(&mut self, network: &mut Network, x: &[f64]) -> Vec<f64> {
         let first = network.round() + 1;
-        let links = (0..self.inner_rounds).map(|_| network.next_round()).collect();
+        let links = (0..self.inner.rounds).map(|_| network.next_round()).collect();
         self.last = (std::mem::take(&mut self.y), links, first);
         let (y, by_x) = self.differentiate(network, x);
         self.y = y;
@@ -92,11 +119,4 @@ impl Oracle for Hypergradient {
     fn gradients_again(&mut self, network: &mut Network, x: &[f64]) -> Vec<f64> {
         self.differentiate(network, x).1
     }
-}
-
-pub(super) fn start(rule: RuleKind, start: &MethodStart<'_>) -> Result<Box<dyn Method>, BuildError> {
-    let words = start.task.shape().x;
-    let oracle = Hypergradient::new(rule, Rc::clone(&start.task), start.setting, start.steps.lower);
-    let steps = vec![start.steps.upper; words];
-    Ok(Box::new(RuleOnOracle::new(start, start.network()?, rule, oracle, steps, &vec![0.0; words])))
 }

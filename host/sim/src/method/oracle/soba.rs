@@ -6,11 +6,11 @@
 
 use std::rc::Rc;
 
+use crate::task::Task;
 use fabswarm_shared::problem::Shape;
-use fabswarm_sim::task::Task;
 
 use super::{LowerLevel, Oracle};
-use crate::network::Network;
+use crate::method::network::Network;
 
 /// SOBA's directions of all agents.
 #[derive(Clone, Debug)]
@@ -33,6 +33,10 @@ impl Oracle for SobaDirection {
 
     fn first_exchanged(&self) -> usize {
         self.shape.exchanged().start
+    }
+
+    fn project(&self, row: &mut [f64]) {
+        self.lower.project(row);
     }
 
     fn gradients(&mut self, network: &mut Network, rows: &[f64]) -> Vec<f64> {

@@ -1,7 +1,6 @@
 //! The links of one round as two sparse matrices: A, by which agents pull, and B, by which they push.
 
 use fabswarm_shared::graph::{Schedule, Weights};
-use fabswarm_shared::rng::{Purpose, Stream};
 
 /// The links of one round, with the weights of A and B; rows are receivers.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,22 +43,29 @@ impl LinkWeights {
         mut is_lost: impl FnMut(usize, usize) -> bool,
     ) -> Self {
         let agents = schedule.agents();
-        let mut links = Self::none(agents);
         let mut listeners = vec![0; agents];
-        for receiver in 0..agents {
+        let mut heard = vec![Vec::new(); agents];
+        for (receiver, heard) in heard.iter_mut().enumerate() {
             schedule.heard_by(receiver, round, |sender| {
                 listeners[sender] += 1;
                 if !is_lost(sender, receiver) {
-                    links.senders.push(sender);
+                    heard.push(sender);
                 }
             });
-            links.starts[receiver + 1] = links.senders.len();
         }
-        for receiver in 0..agents {
-            let row = links.starts[receiver]..links.starts[receiver + 1];
-            let pull: f64 = weights.pull(row.len());
-            let push_to = |sender: usize| weights.push::<f64>(listeners[sender]).1;
-            links.weights.extend(links.senders[row].iter().map(|&sender| [pull, push_to(sender)]));
+        Self::of_heard(&listeners, &heard, weights)
+    }
+
+    /// Weights by degree, for the senders that each agent heard and the number of agents that should have heard each sender.
+    pub fn of_heard(listeners: &[usize], heard: &[Vec<usize>], weights: Weights) -> Self {
+        let mut links = Self::none(listeners.len());
+        for (receiver, senders) in heard.iter().enumerate() {
+            let pull: f64 = weights.pull(senders.len());
+            links.senders.extend(senders);
+            links
+                .weights
+                .extend(senders.iter().map(|&sender| [pull, weights.push::<f64>(listeners[sender]).1]));
+            links.starts[receiver + 1] = links.senders.len();
             links.own[receiver] = [pull, weights.push::<f64>(listeners[receiver]).0];
         }
         links
@@ -151,21 +157,6 @@ impl LinkWeights {
     }
 }
 
-/// Independent losses: each frame of `round` with this probability.
-pub fn lose_independently(seed: u64, round: u32, probability: f64) -> impl FnMut(usize, usize) -> bool {
-    let mut draws: Option<(usize, Stream)> = None;
-    move |_, receiver| {
-        if probability == 0.0 {
-            return false;
-        }
-        let fresh = || (receiver, Stream::new(seed, receiver as u32, round, Purpose::Air));
-        if draws.as_ref().is_none_or(|(of, _)| *of != receiver) {
-            draws = Some(fresh());
-        }
-        draws.as_mut().is_some_and(|(_, stream)| stream.uniform_f64() < probability)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,9 +217,6 @@ mod tests {
         assert_eq!(dense(&links, Matrix::Pull)[1], [0.0, 0.5, 0.5]);
         let pushed = links.mix(Matrix::Push, &[3.0, 0.0, 0.0], 1, 0);
         assert_eq!(pushed, [1.0, 0.0, 1.0]);
-        let mut lose = lose_independently(7, 0, 0.25);
-        let lost = (0..4000).filter(|&frame| lose(frame % 5, frame / 5)).count();
-        assert!((900..1100).contains(&lost), "{lost}");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use crate::links::{LinkWeights, Matrix};
-use crate::network::Network;
-use crate::oracle::Oracle;
+use super::links::{LinkWeights, Matrix};
+use super::network::Network;
+use super::oracle::Oracle;
 
 /// Operations on packed states, one row per agent.
 pub trait RowOps {
@@ -50,7 +50,8 @@ pub struct Arrays<O> {
     pub oracle: O,
     /// η of each word of a row.
     pub steps: Vec<f64>,
-    /// LinkWeights of the present round.
+    /// The gradients that were taken last.
+    pub d: Vec<f64>,
     links: Rc<LinkWeights>,
 }
 
@@ -58,7 +59,7 @@ impl<O: Oracle> Arrays<O> {
     /// At rest before the first round.
     pub fn new(network: Network, oracle: O, steps: Vec<f64>) -> Self {
         let links = Rc::new(LinkWeights::none(network.agents()));
-        Self { network, oracle, steps, links }
+        Self { network, oracle, steps, d: Vec::new(), links }
     }
 
     /// Goes on to the links of the next round.
@@ -98,7 +99,7 @@ impl<O: Oracle> RowOps for Arrays<O> {
     }
 
     fn divide(&mut self, v: &Vec<f64>, w: &[f64]) -> Vec<f64> {
-        divided(v, w)
+        divided(v, w, self.oracle.first_exchanged())
     }
 
     fn project(&mut self, v: &Vec<f64>) -> Vec<f64> {
@@ -108,7 +109,8 @@ impl<O: Oracle> RowOps for Arrays<O> {
     }
 
     fn gradient(&mut self, v: &Vec<f64>) -> Vec<f64> {
-        self.oracle.gradients(&mut self.network, v)
+        self.d = self.oracle.gradients(&mut self.network, v);
+        self.d.clone()
     }
 
     fn gradient_again(&mut self, v: &Vec<f64>) -> Vec<f64> {
@@ -121,18 +123,22 @@ impl<O: Oracle> RowOps for Arrays<O> {
 }
 
 /// `v − s·η∘t`, row by row.
-pub(crate) fn descended(steps: &[f64], v: &[f64], t: &[f64], scale: f64) -> Vec<f64> {
+pub(super) fn descended(steps: &[f64], v: &[f64], t: &[f64], scale: f64) -> Vec<f64> {
     let steps = steps.iter().cycle();
     v.iter().zip(t).zip(steps).map(|((v, t), step)| v - scale * step * t).collect()
 }
 
 /// `v + s·u`.
-pub(crate) fn added(v: &[f64], scale: f64, u: &[f64]) -> Vec<f64> {
+pub(super) fn added(v: &[f64], scale: f64, u: &[f64]) -> Vec<f64> {
     v.iter().zip(u).map(|(v, u)| v + scale * u).collect()
 }
 
-/// Each row over its weight.
-pub(crate) fn divided(v: &[f64], w: &[f64]) -> Vec<f64> {
+/// Each row over its weight. Words before `first` belong to their agent alone and have none.
+pub(super) fn divided(v: &[f64], w: &[f64], first: usize) -> Vec<f64> {
+    let mut v = v.to_vec();
     let words = v.len() / w.len();
-    v.chunks_exact(words).zip(w).flat_map(|(row, w)| row.iter().map(move |word| word / w)).collect()
+    for (row, w) in v.chunks_exact_mut(words).zip(w) {
+        row[first..].iter_mut().for_each(|word| *word /= w);
+    }
+    v
 }

@@ -9,8 +9,7 @@ use std::rc::Rc;
 use fabswarm_shared::problem::{AnyProblem, Moment, Problem};
 use fabswarm_sim::task::{Task, TaskProblem};
 
-use super::Oracle;
-use crate::network::Network;
+use fabswarm_sim::method::{Network, Oracle};
 
 /// The gradient of the regularised Bellman error, at rows x.
 #[derive(Clone, Debug)]

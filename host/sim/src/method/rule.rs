@@ -9,7 +9,7 @@
 //!
 //! They differ in where u descends, and whether along the tracker t.
 
-use crate::row_ops::RowOps;
+use super::row_ops::RowOps;
 
 /// A method of one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Rule<V> {
     momentum: f64,
     /// The mass u; the decisions of Push-Pull, which has neither w nor z.
     u: V,
-    pub(crate) w: Vec<f64>,
+    w: Vec<f64>,
     z: V,
     /// The trackers, where the method tracks.
     t: V,
@@ -124,6 +124,16 @@ impl<V: Clone> Rule<V> {
     fn track(&mut self, ops: &mut impl RowOps<Value = V>, newest: V) {
         self.t = ops.track(&self.t, &newest, &self.d);
         self.d = newest;
+    }
+
+    /// The push-sum weights.
+    pub fn weights(&self) -> &[f64] {
+        &self.w
+    }
+
+    /// The trackers, and the gradients that were added to them last, where the method tracks.
+    pub fn trackers(&self) -> Option<[&V; 2]> {
+        (!matches!(self.kind, RuleKind::SubgradientPush | RuleKind::PushSgd)).then_some([&self.t, &self.d])
     }
 
     /// The agents' estimates of the solution.

@@ -1,19 +1,19 @@
 //! Local gradients: what a method descends along.
 
-mod bellman;
+mod hypergradient;
 mod lower_level;
 mod penalty;
 mod soba;
 
-pub use bellman::BellmanError;
+pub use hypergradient::{Hypergradient, InnerLoop};
 pub use lower_level::LowerLevel;
 pub use penalty::{MeanPenaltyGradient, PenaltyGradient};
 pub use soba::SobaDirection;
 
+use crate::task::TaskProblem;
 use fabswarm_shared::problem::AnyProblem;
-use fabswarm_sim::task::TaskProblem;
 
-use crate::network::Network;
+use super::network::Network;
 
 /// Local gradients of all agents.
 pub trait Oracle {
@@ -35,6 +35,11 @@ pub trait Oracle {
 
     /// Brings one row back into the set that the problem allows.
     fn project(&self, _row: &mut [f64]) {}
+
+    /// Rows and the gradients there as packed decisions `[x | y | z]`, where they are others.
+    fn packed(&self, rows: &[f64], d: &[f64]) -> [Vec<f64>; 2] {
+        [rows.to_vec(), d.to_vec()]
+    }
 }
 
 /// The problem with exact observations.

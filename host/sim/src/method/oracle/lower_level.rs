@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
+use crate::task::Task;
 use fabswarm_shared::problem::{Moment, Problem};
-use fabswarm_sim::task::Task;
 
 use super::without_noise;
 
@@ -30,6 +30,11 @@ impl LowerLevel {
         self.task.shape().y
     }
 
+    /// Brings x, with which every row begins, back into its set.
+    pub fn project(&self, row: &mut [f64]) {
+        self.task.problem(0).project(&mut row[..self.task.shape().x]);
+    }
+
     /// Each agent's `∇_y g_i(x_i, y_i)` with the noise of `round`.
     pub fn gradients_at(&self, x: &[f64], y: &[f64], round: u32) -> Vec<f64> {
         let shape = self.task.shape();
@@ -44,7 +49,7 @@ impl LowerLevel {
     }
 
     /// Each agent's $\nabla^2_{xy} g_i\,u_i$ and $\nabla^2_{yy} g_i\,u_i$, by central differences of ∇g without noise. They
-    /// are exact to rounding where g is quadratic.
+    /// are exact to rounding where g is quadratic. A problem of one's own computes in single precision and takes longer differences.
     pub fn second_derivatives(&self, x: &[f64], y: &[f64], u: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let shape = self.task.shape();
         let mut by_x = vec![0.0; self.agents * shape.x];
@@ -52,6 +57,7 @@ impl LowerLevel {
         let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
         let (mut before_x, mut before_y) = (vec![0.0; shape.x], vec![0.0; shape.y]);
         let (mut after_x, mut after_y) = (vec![0.0; shape.x], vec![0.0; shape.y]);
+        let relative_step = if matches!(*self.task, Task::Own { .. }) { 1e-2 } else { 1e-4 };
         let size = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
         for agent in 0..self.agents {
             let row = agent * shape.y..(agent + 1) * shape.y;
@@ -60,7 +66,7 @@ impl LowerLevel {
             if length == 0.0 {
                 continue;
             }
-            let step = 1e-4 * (1.0 + size(y)) / length;
+            let step = relative_step * (1.0 + size(y)) / length;
             let moved = |step: f64| -> Vec<f64> { y.iter().zip(u).map(|(y, u)| y + step * u).collect() };
             let problem = without_noise(self.task.problem(agent));
             let at = Moment { agent: agent as u32, round: 0 };
