@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,12 @@ import numpy
 from . import _native
 from ._native import LiveRun, RunError
 from .files import as_files
+from .method import Method
 from .metrics import Metrics
 from .problem import Problem
+
+Methods = Callable[[_native.ProblemShare], Method]
+"""A method of one's own: makes its side for each agent, as the name of its class does."""
 
 
 @dataclass(frozen=True)
@@ -94,22 +98,30 @@ class Rounds(Iterator[dict[str, Any]]):
 
 
 def run(
-    scenario: str | os.PathLike[str] | None = None, *, problem: str | Sequence[Problem] | None = None, **keys: Any
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    problem: str | Sequence[Problem] | None = None,
+    method: Methods | None = None,
+    **keys: Any,
 ) -> Run:
     """Runs a scenario to its end: the default one, a file, or either with some keys changed.
 
-    ``problem`` is one of the values of that flag, or a :class:`Problem` for each agent.
+    ``problem`` is one of the values of that flag, or a :class:`Problem` for each agent. ``method`` is a :class:`Method` of your own.
     Where a key names a file, a dict of arrays takes its place, or for ``graphs`` an array: ``graphs[i, j]``, or ``graphs[round, i, j]``,
     says whether agent i hears agent j. Such arrays are not kept with the run.
     Nothing is written unless ``out`` names a folder. Ctrl-C ends the run, completes that folder, and raises KeyboardInterrupt.
     """
     with as_files(keys) as keys:
-        live, outcome = LiveRun.to_end(scenario, *_with_problem(problem, keys))
+        live, outcome = LiveRun.to_end(scenario, *_of_program(problem, method, keys))
     return _ended(live, outcome)
 
 
 def sweep(
-    scenario: str | os.PathLike[str] | None = None, *, problem: str | Sequence[Problem] | None = None, **keys: Any
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    problem: str | Sequence[Problem] | None = None,
+    method: Methods | None = None,
+    **keys: Any,
 ) -> list[tuple[dict[str, Any], Run]]:
     """Runs every combination of the keys that are lists or ranges: ``sweep(seed=range(1, 11), iid_loss=[0, 0.3])``.
 
@@ -118,19 +130,20 @@ def sweep(
     varied = {name: value for name, value in keys.items() if isinstance(value, (list, tuple, range))}
     fixed = {name: value for name, value in keys.items() if name not in varied}
     choices = [dict(zip(varied, values)) for values in itertools.product(*varied.values())]
-    return [(choice, run(scenario, problem=problem, **fixed, **choice)) for choice in choices]
+    return [(choice, run(scenario, problem=problem, method=method, **fixed, **choice)) for choice in choices]
 
 
 def rounds(
     scenario: str | os.PathLike[str] | None = None,
     *,
     problem: str | Sequence[Problem] | None = None,
+    method: Methods | None = None,
     answers: bool = False,
     **keys: Any,
 ) -> Rounds:
     """Runs a scenario row by row, as fast as rows are taken. With ``answers``, each row has what the agents have decided."""
     with as_files(keys) as keys:
-        return Rounds(LiveRun(scenario, *_with_problem(problem, keys), rows=True, answers=answers))
+        return Rounds(LiveRun(scenario, *_of_program(problem, method, keys), rows=True, answers=answers))
 
 
 def load(folder: str | os.PathLike[str]) -> Run:
@@ -151,16 +164,18 @@ def load(folder: str | os.PathLike[str]) -> Run:
     )
 
 
-def _with_problem(
-    problem: str | Sequence[Problem] | None, keys: dict[str, Any]
-) -> tuple[dict[str, Any], list[Problem] | None]:
-    """The keys of a run with this problem, and the problems of its agents."""
+def _of_program(
+    problem: str | Sequence[Problem] | None, method: Methods | None, keys: dict[str, Any]
+) -> tuple[dict[str, Any], list[Problem] | None, Methods | None]:
+    """The keys of a run with this problem and method, the problems of its agents, and the method."""
+    if method is not None:
+        keys = {**keys, "algorithm": "own"}
     if problem is None:
-        return keys, None
+        return keys, None, method
     if isinstance(problem, str):
-        return {"problem": problem, **keys}, None
+        return {"problem": problem, **keys}, None, method
     problems = list(problem)
-    return {"problem": "own", "agents": len(problems), **keys}, problems
+    return {"problem": "own", "agents": len(problems), **keys}, problems, method
 
 
 def _ended(live: LiveRun, outcome: dict[str, Any]) -> Run:

@@ -6,6 +6,7 @@
 mod arrays;
 mod keywords;
 mod live_run;
+mod python_method;
 mod python_problem;
 mod recorded;
 mod run_thread;
@@ -18,6 +19,8 @@ mod _native {
     use super::keywords::ScenarioError;
     #[pymodule_export]
     use super::live_run::{LiveRun, RunError};
+    #[pymodule_export]
+    use super::python_method::ProblemShare;
     #[pymodule_export]
     use super::recorded::load;
 }

@@ -2,6 +2,7 @@
 
 use crate::arrays;
 use crate::keywords::{self, ScenarioError};
+use crate::python_method::MethodMaker;
 use crate::python_problem::{FirstError, PythonTask};
 use crate::run_thread::{self, EndedRun, RowCollector, RunEvent};
 use crate::training;
@@ -44,22 +45,26 @@ pub(crate) struct LiveRun {
 impl LiveRun {
     /// Begins a run. With `rows` it waits until each row is taken; with `answers` rows come with the agents' decisions.
     #[new]
-    #[pyo3(signature = (file, keywords, problems, *, rows, answers))]
+    #[pyo3(signature = (file, keywords, problems, method, *, rows, answers))]
     fn new(
         py: Python<'_>,
         file: Option<PathBuf>,
         keywords: &Bound<'_, PyDict>,
         problems: Option<Vec<Bound<'_, PyAny>>>,
+        method: Option<Py<PyAny>>,
         rows: bool,
         answers: bool,
     ) -> PyResult<Self> {
         let resolved = keywords::resolve(ScenarioCommand::Run, file, keywords)?;
         let interrupted = Arc::new(AtomicBool::new(false));
-        let task = problems.map(|problems| PythonTask::new(problems, &interrupted)).transpose()?;
-        let first_error = task.as_ref().map(|task| task.first_error.clone()).unwrap_or_default();
+        let first_error = FirstError::default();
+        let task = problems.map(|problems| PythonTask::new(problems, first_error.clone(), &interrupted));
+        let task = task.transpose()?;
+        let method =
+            method.map(|class| MethodMaker::new(class, first_error.clone(), Arc::clone(&interrupted)));
         let own = task.map(|task| OwnProblem::new("", move |scenario| share_out(&task, scenario)));
         let scenario = resolved.to_repeatable_toml();
-        let run = move |rows| run_thread::run(&resolved, own.as_ref(), answers, rows);
+        let run = move |rows| run_thread::run(&resolved, own.as_ref(), method, answers, rows);
         Self::begin(py, scenario, rows, interrupted, first_error, run)
     }
 
@@ -101,8 +106,9 @@ impl LiveRun {
         file: Option<PathBuf>,
         keywords: &Bound<'_, PyDict>,
         problems: Option<Vec<Bound<'_, PyAny>>>,
+        method: Option<Py<PyAny>>,
     ) -> PyResult<(Self, Bound<'py, PyAny>)> {
-        let run = Self::new(py, file, keywords, problems, false, false)?;
+        let run = Self::new(py, file, keywords, problems, method, false, false)?;
         let outcome = run.end(py)?;
         Ok((run, outcome))
     }

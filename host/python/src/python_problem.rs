@@ -3,7 +3,7 @@
 use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
 use fabswarm_shared::provisioning::{self, PageData, PageProblem, WriteError};
 use fabswarm_sim::task::OwnTask;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ impl FirstError {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn keep(&self, error: PyErr) {
+    pub(crate) fn keep(&self, error: PyErr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
@@ -29,13 +29,17 @@ impl FirstError {
 pub(crate) struct PythonTask {
     problems: Arc<[Py<PyAny>]>,
     shape: Shape,
-    pub(crate) first_error: FirstError,
+    first_error: FirstError,
     interrupted: Arc<AtomicBool>,
 }
 
 impl PythonTask {
     /// The task of objects that all have the sizes of the first.
-    pub(crate) fn new(problems: Vec<Bound<'_, PyAny>>, interrupted: &Arc<AtomicBool>) -> PyResult<Self> {
+    pub(crate) fn new(
+        problems: Vec<Bound<'_, PyAny>>,
+        first_error: FirstError,
+        interrupted: &Arc<AtomicBool>,
+    ) -> PyResult<Self> {
         let shape_of = |problem: &Bound<'_, PyAny>| -> PyResult<Shape> {
             Ok(Shape {
                 x: problem.getattr("x_words")?.extract()?,
@@ -58,7 +62,7 @@ impl PythonTask {
         Ok(Self {
             problems: problems.into_iter().map(Bound::unbind).collect(),
             shape,
-            first_error: FirstError::default(),
+            first_error,
             interrupted: Arc::clone(interrupted),
         })
     }
@@ -133,25 +137,31 @@ impl PythonShare<'_> {
     }
 }
 
+/// The words of an array, or of what becomes one.
+pub(crate) fn array_words<S: Element + Copy>(value: &Bound<'_, PyAny>) -> PyResult<Vec<S>> {
+    let numpy = value.py().import(intern!(value.py(), "numpy"))?;
+    let number = numpy::dtype::<S>(value.py());
+    let array = numpy.call_method1("ascontiguousarray", (value, number))?.call_method0("ravel")?;
+    let array: PyReadonlyArray1<'_, S> = array.extract()?;
+    Ok(array.as_slice()?.to_vec())
+}
+
 /// The value that a method returned, checked to have `length` words.
-fn words(
+pub(crate) fn words<S: Element + Copy>(
     method: &str,
     agent: usize,
     what: &str,
     value: &Bound<'_, PyAny>,
     length: usize,
-) -> PyResult<Vec<f32>> {
-    let numpy = value.py().import(intern!(value.py(), "numpy"))?;
-    let array = numpy.call_method1("ascontiguousarray", (value, "float32"))?.call_method0("ravel")?;
-    let array: PyReadonlyArray1<'_, f32> = array.extract()?;
-    let words = array.as_slice()?;
+) -> PyResult<Vec<S>> {
+    let words = array_words(value)?;
     if words.len() != length {
         return Err(PyValueError::new_err(format!(
             "{method} of agent {agent} returned {} scalars as {what}\nhelp: return {length}",
             words.len()
         )));
     }
-    Ok(words.to_vec())
+    Ok(words)
 }
 
 impl Problem<f32> for PythonShare<'_> {

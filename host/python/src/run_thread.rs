@@ -1,5 +1,6 @@
 //! The thread of a run, and its events.
 
+use crate::python_method::MethodMaker;
 use fabswarm_sim::record::{MetricColumn, RunFolder, metric_columns};
 use fabswarm_sim::scenario::{IN_PROCESS, ResolvedScenario};
 use fabswarm_sim::swarm::{Answer, BoardWarning, ErrorKind};
@@ -85,10 +86,11 @@ pub(crate) fn start(
     receiver
 }
 
-/// Runs a scenario of small agents, with the user's own problem if there is one. With `answers`, rows come with the agents' decisions.
+/// Runs a scenario of small agents, with the user's own problem and method if there are any. With `answers`, rows come with the agents' decisions.
 pub(crate) fn run(
     resolved: &ResolvedScenario,
     own: Option<&OwnProblem>,
+    method: Option<MethodMaker>,
     answers: bool,
     rows: RowCollector,
 ) -> Result<EndedRun, String> {
@@ -101,7 +103,13 @@ pub(crate) fn run(
             scenario.swarm.boards
         ));
     }
-    let mut swarm = trial::build_with(scenario, own).map_err(|error| error.to_string())?;
+    let swarm = match method {
+        Some(method) => {
+            trial::build_with_method(scenario, own, |task| method.make(task, scenario.swarm.agents))
+        }
+        None => trial::build_with(scenario, own),
+    };
+    let mut swarm = swarm.map_err(|error| error.to_string())?;
     let out = Path::new(&scenario.output.out);
     let mut observer = RowObserver { rows, columns: metric_columns(ErrorKind::of(scenario)), answers };
     let (outcome, folder) = if out.as_os_str().is_empty() {
