@@ -6,6 +6,7 @@ pub mod pretrained;
 
 use crate::program::{Input, ModelProgram};
 pub use bert::BertEncoder;
+pub use image::LayerConfig;
 
 /// A model by name and size.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub enum Model {
     Mlp { inputs: usize, hidden: usize, classes: usize },
     /// LeNet-like: two convolutions of 5 × 5 with pooling, two linear layers.
     LeNet { side: usize, channels: usize, classes: usize },
+    /// The layers of a file, on images of height, width and channels.
+    Layers { shape: [usize; 3], layers: Vec<LayerConfig>, classes: usize },
     /// BERT or MPNet with a classifier on its first token.
     Encoder(BertEncoder),
 }
@@ -27,6 +30,7 @@ impl Model {
                 Input::Features { width: *inputs }
             }
             Model::LeNet { side, channels, .. } => Input::Features { width: side * side * channels },
+            Model::Layers { shape, .. } => Input::Features { width: shape.iter().product() },
             Model::Encoder(encoder) => Input::Tokens { sequence: encoder.sequence },
         }
     }
@@ -35,7 +39,8 @@ impl Model {
         match self {
             Model::SoftmaxRegression { classes, .. }
             | Model::Mlp { classes, .. }
-            | Model::LeNet { classes, .. } => *classes,
+            | Model::LeNet { classes, .. }
+            | Model::Layers { classes, .. } => *classes,
             Model::Encoder(encoder) => encoder.classes,
         }
     }
@@ -50,40 +55,21 @@ impl Model {
 
     /// The operations of the model, layer by layer from its input to its logits, with the names of its tensors.
     pub fn description(&self) -> Vec<String> {
-        let linear = |name: &str, after: &str| format!("{name}: x @ {name}.weight + {name}.bias{after}");
-        let head = linear("head", "");
-        match self {
-            Model::SoftmaxRegression { .. } => vec![head],
-            Model::Mlp { .. } => vec![linear("hidden", ", ReLU"), head],
-            Model::LeNet { .. } => {
-                let conv = |name: &str| {
-                    format!(
-                        "{name}: 5 x 5 convolution, padding 2, of images in height, width, channel; {name}.weight is \
-                         (kernel row, kernel column, channel) x filter, ReLU; then 2 x 2 maximum"
-                    )
-                };
-                vec![
-                    conv("conv1"),
-                    conv("conv2"),
-                    linear("hidden1", ", ReLU"),
-                    linear("hidden2", ", ReLU"),
-                    head,
-                ]
-            }
+        let mut layers = match self {
             Model::Encoder(_) => {
-                let encoder = "encoder as published, weights transposed to input x output, query, key and value side by side";
-                vec![encoder.to_owned(), head]
+                vec!["encoder as published, weights transposed to input x output, query, key and value side by side".to_owned()]
             }
-        }
+            _ => image::description(self),
+        };
+        layers.push("head: x @ head.weight + head.bias".to_owned());
+        layers
     }
 
     /// The passes of one agent over `samples` samples.
     pub fn program(&self, samples: usize) -> ModelProgram {
         match self {
-            Model::SoftmaxRegression { .. } | Model::Mlp { .. } | Model::LeNet { .. } => {
-                image::program(self, samples)
-            }
             Model::Encoder(encoder) => encoder.program(samples),
+            _ => image::program(self, samples),
         }
     }
 }

@@ -140,7 +140,7 @@ fn value_name(key: &ScenarioKey) -> &'static str {
     match (key.choices, key.kind) {
         _ if key.is_file() => "FILE",
         _ if key.path == "training.data" => "NAME|FILE",
-        _ if key.path == "training.model" => "NAME|FOLDER",
+        _ if key.path == "training.model" => "NAME|PATH",
         _ if key.path == "output.out" => "FOLDER",
         (Some(_), _) => "WORD",
         (None, ValueKind::Integer) => "N",

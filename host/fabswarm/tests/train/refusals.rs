@@ -117,7 +117,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
     let folder = Folder::new();
     folder.write("taken", "mine");
     for (flags, parts) in [
-        ("--model resnet", &["softmax, mlp or lenet"][..]),
+        ("--model resnet", &["softmax, mlp, lenet"][..]),
         ("--batch 0", &["training.batch = 0 is out of range"]),
         ("--dirichlet-alpha 0", &["training.dirichlet_alpha = 0"]),
         ("--agents 61", &["600 samples for 61 agents"]),

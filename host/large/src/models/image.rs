@@ -1,39 +1,213 @@
-//! Models of images, from one linear layer to a convolutional network.
+//! Models of images and of numbers: layers one after the other, those of a name or those of a file.
+
+use std::path::Path;
+
+use fabswarm_sim::Diagnostic;
+use serde::Deserialize;
 
 use super::Model;
-use crate::layers::{Conv2d, CrossEntropy, Linear, Pool, Sequence, classifier};
+use crate::layers::{Conv2d, CrossEntropy, Linear, Norm, Pool, Sequence, classifier};
 use crate::program::{Function, Geometry, ModelProgram, ProgramBuilder};
 
-/// # Panics
-/// When `model` is not an image model.
-pub(super) fn program(model: &Model, samples: usize) -> ModelProgram {
-    let builder = ProgramBuilder::new(model.input(), samples, model.classes());
-    let (body, features) = match *model {
-        Model::SoftmaxRegression { inputs, .. } => (Sequence::default(), inputs),
-        Model::Mlp { inputs, hidden, .. } => {
-            (Sequence::default().then(Linear::new("hidden", samples, inputs, hidden, Function::Relu)), hidden)
-        }
-        Model::LeNet { side, channels, .. } => lenet(samples, side, channels),
-        Model::Encoder(_) => panic!("an encoder reads tokens"),
-    };
-    classifier(builder, body, CrossEntropy::new("head", features))
+/// Most units or filters of a layer, and most layers of a file.
+const MOST_UNITS: usize = 65_536;
+const MOST_LAYERS: usize = 64;
+/// Largest side of a filter.
+const MOST_KERNEL: usize = 31;
+const EPSILON: f64 = 1e-5;
+
+/// A layer.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum LayerConfig {
+    /// `x W + b` of all numbers of a sample.
+    Dense {
+        units: usize,
+        #[serde(default = "relu")]
+        function: Function,
+    },
+    /// A convolution that keeps the size of its image.
+    Convolution {
+        filters: usize,
+        kernel: usize,
+        #[serde(default = "relu")]
+        function: Function,
+    },
+    /// The maximum of disjoint squares.
+    Pooling { size: usize },
+    /// Layer norm: of the channels of each pixel, or of all numbers where there is no image.
+    Norm {},
 }
 
-/// 5 × 5 convolutions of 6 and 16 filters that keep the size, each halved by pooling, then 120 and 84 units.
-fn lenet(images: usize, side: usize, channels: usize) -> (Sequence, usize) {
-    let conv = |name, side, channels, filters| {
-        let geometry = Geometry { images, height: side, width: side, channels, kernel: 5 };
-        Conv2d::new(name, geometry, filters, Function::Relu)
+const fn relu() -> Function {
+    Function::Relu
+}
+
+/// The file of a model.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayerFile {
+    layer: Vec<LayerConfig>,
+}
+
+/// The layers of the file at `path`, for inputs of height, width and channels.
+///
+/// # Errors
+/// Where it cannot be read, or a layer does not fit what comes before it.
+pub fn read(path: &Path, shape: [usize; 3]) -> Result<Vec<LayerConfig>, Diagnostic> {
+    let refuse = |what: &dyn std::fmt::Display, remedy: &str| {
+        Diagnostic::new(format!("{}: {what}", path.display()), remedy)
     };
-    let (half, quarter) = (side / 2, side / 4);
-    let body = Sequence::default()
-        .then(conv("conv1", side, channels, 6))
-        .then(Pool::new(images, [side, side, 6], 2))
-        .then(conv("conv2", half, 6, 16))
-        .then(Pool::new(images, [half, half, 16], 2))
-        .then(Linear::new("hidden1", images, quarter * quarter * 16, 120, Function::Relu))
-        .then(Linear::new("hidden2", images, 120, 84, Function::Relu));
-    (body, 84)
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        refuse(&error, "name a file of layers, or take softmax, mlp or lenet as training.model")
+    })?;
+    let LayerFile { layer: layers } = toml_edit::de::from_str(&text).map_err(|error| {
+        let remedy = "each [[layer]] has a kind, dense (units, function), convolution (filters, kernel, function), pooling (size) or norm; \
+                      attention needs texts and an encoder as training.model";
+        refuse(&error.to_string().trim_end(), remedy)
+    })?;
+    if layers.len() > MOST_LAYERS {
+        return Err(refuse(&format!("it has {} layers", layers.len()), "take at most 64"));
+    }
+    layers.iter().enumerate().try_fold(shape, |shape, (at, layer)| {
+        layer.output(shape).map_err(|(what, remedy)| refuse(&format!("layer {}: {what}", at + 1), &remedy))
+    })?;
+    Ok(layers)
+}
+
+impl LayerConfig {
+    /// The height, width and channels of what it makes of an input, or what does not fit and the remedy.
+    fn output(&self, [height, width, channels]: [usize; 3]) -> Result<[usize; 3], (String, String)> {
+        let is_image = height * width > 1;
+        let (what, remedy) = match *self {
+            Self::Dense { units: 1..=MOST_UNITS, .. } => return Ok([1, 1, self.channels(channels)]),
+            Self::Dense { units, .. } => (format!("dense with units = {units}"), "set 1 to 65536".to_owned()),
+            Self::Convolution { .. } | Self::Pooling { .. } if !is_image => {
+                let what = format!("its input is no image but {channels} numbers");
+                (what, "put convolution and pooling before the first dense layer, on images".to_owned())
+            }
+            Self::Convolution { filters: 1..=MOST_UNITS, kernel, .. }
+                if kernel % 2 == 1 && kernel <= MOST_KERNEL =>
+            {
+                return Ok([height, width, self.channels(channels)]);
+            }
+            Self::Convolution { filters, kernel, .. } => (
+                format!("convolution of {height} x {width} with filters = {filters} and kernel = {kernel}"),
+                "set filters to 1 to 65536, and kernel to an odd number up to 31".to_owned(),
+            ),
+            Self::Pooling { size } if size > 0 && height % size == 0 && width % size == 0 => {
+                return Ok([height / size, width / size, channels]);
+            }
+            Self::Pooling { size } => (
+                format!("pooling of {height} x {width} with size = {size}"),
+                "set size to a number that divides both sides".to_owned(),
+            ),
+            Self::Norm {} => return Ok([height, width, channels]),
+        };
+        Err((what, remedy))
+    }
+
+    const fn channels(&self, before: usize) -> usize {
+        match *self {
+            Self::Dense { units, .. } => units,
+            Self::Convolution { filters, .. } => filters,
+            Self::Pooling { .. } | Self::Norm {} => before,
+        }
+    }
+
+    /// Adds the layer for `images` samples.
+    fn add_to(
+        &self,
+        body: Sequence,
+        name: &str,
+        images: usize,
+        [height, width, channels]: [usize; 3],
+    ) -> Sequence {
+        match *self {
+            Self::Dense { units, function } => {
+                body.then(Linear::new(name, images, height * width * channels, units, function))
+            }
+            Self::Convolution { filters, kernel, function } => {
+                let geometry = Geometry { images, height, width, channels, kernel };
+                body.then(Conv2d::new(name, geometry, filters, function))
+            }
+            Self::Pooling { size } => body.then(Pool::new(images, [height, width, channels], size)),
+            Self::Norm {} => body.then(Norm::new(name, images * height * width, channels, EPSILON)),
+        }
+    }
+
+    /// What it computes, with the names of its tensors.
+    fn description(&self, name: &str) -> String {
+        let after = |function| match function {
+            Function::Identity => "",
+            Function::Relu => ", ReLU",
+            Function::Tanh => ", tanh",
+            Function::Gelu => ", GELU",
+        };
+        match *self {
+            Self::Dense { function, .. } => {
+                format!("{name}: x @ {name}.weight + {name}.bias{}", after(function))
+            }
+            Self::Convolution { kernel, function, .. } => format!(
+                "{name}: {kernel} x {kernel} convolution, padding {}, of images in height, width, channel; {name}.weight is \
+                 (kernel row, kernel column, channel) x filter{}",
+                kernel / 2,
+                after(function)
+            ),
+            Self::Pooling { size } => format!("{size} x {size} maximum"),
+            Self::Norm {} => {
+                format!("{name}: layer norm of the last axis, epsilon 1e-5, {name}.weight and {name}.bias")
+            }
+        }
+    }
+}
+
+/// The height, width and channels of a model's input, and its layers before the classifier by name.
+fn layers(model: &Model) -> ([usize; 3], Vec<(String, LayerConfig)>) {
+    let dense = |units| LayerConfig::Dense { units, function: Function::Relu };
+    let convolution = |filters| LayerConfig::Convolution { filters, kernel: 5, function: Function::Relu };
+    let pooling = LayerConfig::Pooling { size: 2 };
+    let named = |layers: &[(&str, LayerConfig)]| -> Vec<_> {
+        layers.iter().map(|(name, layer)| ((*name).to_owned(), layer.clone())).collect()
+    };
+    match *model {
+        Model::SoftmaxRegression { inputs, .. } => ([1, 1, inputs], Vec::new()),
+        Model::Mlp { inputs, hidden, .. } => ([1, 1, inputs], named(&[("hidden", dense(hidden))])),
+        Model::LeNet { side, channels, .. } => {
+            let layers = [
+                ("conv1", convolution(6)),
+                ("pool1", pooling.clone()),
+                ("conv2", convolution(16)),
+                ("pool2", pooling),
+                ("hidden1", dense(120)),
+                ("hidden2", dense(84)),
+            ];
+            ([side, side, channels], named(&layers))
+        }
+        Model::Layers { shape, ref layers, .. } => {
+            let name = |(at, layer): (usize, &LayerConfig)| (format!("layer{}", at + 1), layer.clone());
+            (shape, layers.iter().enumerate().map(name).collect())
+        }
+        Model::Encoder(_) => unreachable!("an encoder reads tokens"),
+    }
+}
+
+/// The passes of an image model.
+pub(super) fn program(model: &Model, samples: usize) -> ModelProgram {
+    let builder = ProgramBuilder::new(model.input(), samples, model.classes());
+    let (mut shape, layers) = layers(model);
+    let mut body = Sequence::default();
+    for (name, layer) in &layers {
+        body = layer.add_to(body, name, samples, shape);
+        shape =
+            layer.output(shape).expect("layers of a file fit when they are read, and those of a name always");
+    }
+    classifier(builder, body, CrossEntropy::new("head", shape.iter().product()))
+}
+
+/// What an image model computes before its classifier.
+pub(super) fn description(model: &Model) -> Vec<String> {
+    layers(model).1.iter().map(|(name, layer)| layer.description(name)).collect()
 }
 
 #[cfg(test)]
@@ -46,5 +220,51 @@ mod tests {
         assert_eq!(count(Model::SoftmaxRegression { inputs: 784, classes: 10 }), 7_850);
         assert_eq!(count(Model::Mlp { inputs: 784, hidden: 256, classes: 10 }), 203_530);
         assert_eq!(count(Model::LeNet { side: 28, channels: 1, classes: 10 }), 107_786);
+    }
+
+    fn read_text(text: &str, shape: [usize; 3]) -> Result<Vec<LayerConfig>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, text).unwrap();
+        read(&path, shape).map_err(|error| error.to_string())
+    }
+
+    const LENET: &str = r#"
+        layer = [
+            { kind = "convolution", filters = 6, kernel = 5 },
+            { kind = "pooling", size = 2 },
+            { kind = "convolution", filters = 16, kernel = 5, function = "relu" },
+            { kind = "pooling", size = 2 },
+            { kind = "dense", units = 120 },
+            { kind = "dense", units = 84 },
+        ]"#;
+
+    #[test]
+    fn lenet_from_a_file_is_lenet() {
+        let shape = [28, 28, 1];
+        let own = Model::Layers { shape, layers: read_text(LENET, shape).unwrap(), classes: 10 };
+        let (own, lenet) = (own.program(3), Model::LeNet { side: 28, channels: 1, classes: 10 }.program(3));
+        assert_eq!(own.layout.start::<f32>(1), lenet.layout.start::<f32>(1));
+        assert_eq!(format!("{:?}", own.forward), format!("{:?}", lenet.forward));
+    }
+
+    #[test]
+    fn layers_that_do_not_fit_are_refused_by_number() {
+        let refused = |layers: &str, expected: &str| {
+            let text: Vec<String> =
+                layers.split(';').map(|layer| format!("[[layer]]\nkind = {layer}\n")).collect();
+            let message = read_text(&text.concat().replace(',', "\n"), [6, 9, 1]).unwrap_err();
+            assert!(message.contains(expected) && message.contains("mine.toml: "), "{message}");
+        };
+        refused("'dense',units = 4;'pooling',size = 2", "layer 2: its input is no image but 4 numbers");
+        refused("'norm';'pooling',size = 2", "layer 2: pooling of 6 x 9 with size = 2\nhelp: set size to");
+        refused(
+            "'convolution',filters = 2,kernel = 4",
+            "layer 1: convolution of 6 x 9 with filters = 2 and kernel = 4",
+        );
+        refused("'dense',units = 0", "layer 1: dense with units = 0");
+        refused("'attention',heads = 2", "attention needs texts and an encoder");
+        refused("'dense',units = 4,dropout = 0.5", "unknown field");
+        refused("'dense',units = 4,function = 'sine'", "unknown variant");
     }
 }

@@ -54,7 +54,8 @@ impl Operand {
 }
 
 /// An element-wise function that follows a bias.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Function {
     Identity,
     Relu,

@@ -9,7 +9,7 @@ use crate::data::shard::{DataShard, Histogram, ShardConfig, deal};
 use crate::data::tokenizer::Tokenizer;
 use crate::data::{Cache, Dataset, Features, Inputs, SAMPLE, catalogue};
 use crate::device::{Device, DeviceDataset};
-use crate::models::{BertEncoder, Model, pretrained};
+use crate::models::{BertEncoder, Model, image, pretrained};
 use crate::program::Input;
 use fabswarm_sim::scenario::{ResolvedScenario, Scenario, TrainingMethod, TrainingSection};
 use fabswarm_sim::task::refuse_doubtful;
@@ -251,10 +251,16 @@ pub fn make_paths_absolute(resolved: &mut ResolvedScenario) {
     let TrainingSection { data, model, .. } = &resolved.scenario.training;
     let is_path = |name: &str| name != SAMPLE && catalogue::find(name).is_none() && Path::new(name).exists();
     let is_encoder = |name: &str| is_path(name) && Path::new(name).join("config.json").exists();
-    let keys = [("training.data", is_path(data)), ("training.model", is_encoder(model))];
+    let keys =
+        [("training.data", is_path(data)), ("training.model", is_encoder(model) || is_layer_file(model))];
     for (key, _) in keys.into_iter().filter(|(_, is_path)| *is_path) {
         resolved.make_absolute(key);
     }
+}
+
+/// Whether a model is a file of layers.
+fn is_layer_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
 
 /// A data set by name, of a user's own file, or texts that are tokens already.
@@ -314,7 +320,14 @@ fn image_model(
         "softmax" => Model::SoftmaxRegression { inputs, classes },
         "mlp" => Model::Mlp { inputs, hidden: training.model_width, classes },
         "lenet" => Model::LeNet { side: square()?, channels, classes },
-        _ => return Err(refuse_model(training, "for images take softmax, mlp or lenet")),
+        name if is_layer_file(name) => {
+            let shape = [height, width, channels];
+            Model::Layers { shape, layers: image::read(Path::new(name), shape)?, classes }
+        }
+        _ => {
+            let remedy = "for images take softmax, mlp, lenet, or a .toml file of layers";
+            return Err(refuse_model(training, remedy));
+        }
     })
 }
 
