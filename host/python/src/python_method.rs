@@ -3,7 +3,7 @@
 use crate::python_problem::{FirstError, array_words, words};
 use fabswarm_shared::problem::{Moment, Problem, Shape};
 use fabswarm_sim::Diagnostic;
-use fabswarm_sim::swarm::{MethodStates, RoundFrames, RoundMethod};
+use fabswarm_sim::swarm::{MethodFrames, MethodStates, RoundMethod};
 use fabswarm_sim::task::Task;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-type Gradient<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+type LevelGradient<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// One agent's share of the problem of a run, in double precision, as its method sees it.
 #[pyclass(frozen, module = "fabswarm._native")]
@@ -45,7 +45,7 @@ impl ProblemShare {
     }
 
     /// The x and y that every agent starts from.
-    fn start<'py>(&self, py: Python<'py>) -> Gradient<'py> {
+    fn start<'py>(&self, py: Python<'py>) -> LevelGradient<'py> {
         let shape = self.task.shape();
         let mut v = vec![0.0; shape.words()];
         self.task.start(&mut v);
@@ -54,14 +54,22 @@ impl ProblemShare {
     }
 
     /// ∂f/∂x and ∂f/∂y.
-    fn upper_gradient<'py>(&self, x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Gradient<'py>> {
+    fn upper_gradient<'py>(
+        &self,
+        x: &Bound<'py, PyAny>,
+        y: &Bound<'py, PyAny>,
+    ) -> PyResult<LevelGradient<'py>> {
         self.gradient("upper_gradient", [x, y], |problem, x, y, dx, dy, scratch| {
             problem.upper_gradient(x, y, dx, dy, scratch);
         })
     }
 
     /// ∂g/∂x and ∂g/∂y, with the noise of the present round.
-    fn lower_gradient<'py>(&self, x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Gradient<'py>> {
+    fn lower_gradient<'py>(
+        &self,
+        x: &Bound<'py, PyAny>,
+        y: &Bound<'py, PyAny>,
+    ) -> PyResult<LevelGradient<'py>> {
         let at = Moment { agent: self.agent as u32, round: self.round.load(Ordering::Relaxed) };
         self.gradient("lower_gradient", [x, y], |problem, x, y, dx, dy, scratch| {
             problem.lower_gradient(at, x, y, dx, dy, scratch);
@@ -82,7 +90,7 @@ impl ProblemShare {
         name: &str,
         [x, y]: [&Bound<'py, PyAny>; 2],
         gradient: impl FnOnce(&dyn Problem<f64>, &[f64], &[f64], &mut [f64], &mut [f64], &mut [f64]),
-    ) -> PyResult<Gradient<'py>> {
+    ) -> PyResult<LevelGradient<'py>> {
         let (py, shape, problem) = (x.py(), self.task.shape(), self.task.problem(self.agent));
         let x: Vec<f64> = words(name, self.agent, "x", x, shape.x)?;
         let y: Vec<f64> = words(name, self.agent, "y", y, shape.y)?;
@@ -141,7 +149,7 @@ impl fmt::Debug for PythonMethod {
 }
 
 impl PythonMethod {
-    fn exchange(&self, py: Python<'_>, frames: &RoundFrames) -> PyResult<MethodStates> {
+    fn exchange(&self, py: Python<'_>, frames: &MethodFrames) -> PyResult<MethodStates> {
         let mut sent = Vec::with_capacity(self.objects.len());
         for (object, listeners) in self.objects.iter().zip(&frames.listeners) {
             // A copy: its sender may go on to change what it has sent.
@@ -186,7 +194,7 @@ fn states(py: Python<'_>, objects: &[Py<PyAny>], shape: Shape) -> PyResult<Metho
 
 impl RoundMethod for PythonMethod {
     /// After an exception the states remain, and the run ends.
-    fn round(&mut self, frames: &RoundFrames) {
+    fn round(&mut self, frames: &MethodFrames) {
         match Python::attach(|py| self.exchange(py, frames)) {
             Ok(states) => self.states = states,
             Err(error) => {

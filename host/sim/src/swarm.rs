@@ -31,7 +31,7 @@ pub use books::{BrokenBooks, Imbalance};
 pub use exact::{ExactFab, LedgerConstants};
 pub use links::LinkTable;
 pub use measure::{ErrorKind, Meter, Metrics, States};
-pub use method_swarm::{MethodStates, MethodSwarm, RoundFrames, RoundMethod};
+pub use method_swarm::{MethodFrames, MethodStates, MethodSwarm, RoundMethod};
 pub use plain::{FabConstants, MixingRule, PlainFab};
 pub use unguarded::UnguardedFab;
 pub use view::{

@@ -1,6 +1,6 @@
 //! A rule on an oracle, as the method of a swarm.
 
-use super::method_swarm::{MethodStates, RoundFrames, RoundMethod};
+use super::method_swarm::{MethodFrames, MethodStates, RoundMethod};
 use crate::method::{Arrays, LinkSequence, LinkWeights, Network, Oracle, RowOps, Rule, RuleKind};
 use fabswarm_shared::graph::Weights;
 use std::cell::RefCell;
@@ -43,7 +43,8 @@ impl<O: Oracle> Baseline<O> {
         let links = ExchangedLinks::default();
         let mut ops = Arrays::new(Network::new(agents, links.clone()), oracle, steps);
         // The gradient at the start comes before any exchange: there each agent runs its inner loop alone.
-        let alone = || vec![Rc::new(LinkWeights::none(agents)); rounds - 1].into();
+        let unlinked = Rc::new(LinkWeights::none(agents));
+        let alone = || std::iter::repeat_n(Rc::clone(&unlinked), rounds - 1).collect();
         links.0.replace(alone());
         let rule = Rule::start(kind, 0.0, &mut ops, row.repeat(agents));
         if ops.d.is_empty() {
@@ -68,7 +69,7 @@ fn states<O: Oracle>(ops: &Arrays<O>, rule: &Rule<Vec<f64>>) -> MethodStates {
 }
 
 impl<O: Oracle + std::fmt::Debug> RoundMethod for Baseline<O> {
-    fn round(&mut self, RoundFrames { listeners, heard }: &RoundFrames) {
+    fn round(&mut self, MethodFrames { listeners, heard }: &MethodFrames) {
         let links = Rc::new(LinkWeights::of_heard(listeners, heard, self.weights));
         self.links.0.borrow_mut().push_back(links);
         if self.links.0.borrow().len() == self.rounds {

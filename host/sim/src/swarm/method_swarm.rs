@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// The frames of a round.
 #[derive(Clone, Debug, Default)]
-pub struct RoundFrames {
+pub struct MethodFrames {
     /// For each agent, how many others its frame was meant for.
     pub listeners: Vec<usize>,
     /// For each agent, the senders of the frames that arrived.
@@ -35,7 +35,7 @@ pub struct MethodStates {
 /// A method that takes all agents of a swarm through its rounds.
 pub trait RoundMethod: Debug {
     /// Takes all agents through a round.
-    fn round(&mut self, frames: &RoundFrames);
+    fn round(&mut self, frames: &MethodFrames);
     /// The states after it.
     fn states(&self) -> MethodStates;
 }
@@ -61,9 +61,9 @@ impl MethodSwarm {
     }
 
     /// Sends a frame of every agent.
-    fn exchange(&mut self) -> RoundFrames {
+    fn exchange(&mut self) -> MethodFrames {
         let (agents, round) = (self.air.agents(), self.round);
-        let mut frames = RoundFrames { listeners: vec![0; agents], heard: vec![Vec::new(); agents] };
+        let mut frames = MethodFrames { listeners: vec![0; agents], heard: vec![Vec::new(); agents] };
         for agent in 0..agents {
             self.air.transmit(round, agent, &round.to_le_bytes());
         }

@@ -15,7 +15,7 @@ use crate::task::{OwnProblem, Task};
 
 /// The design of a method.
 #[derive(Clone, Copy, Debug)]
-enum Design {
+enum BaselineDesign {
     /// On the penalty function.
     SingleLevel(RuleKind),
     Soba,
@@ -23,17 +23,17 @@ enum Design {
 }
 
 /// The design of a method that is neither FAB nor a program's.
-const fn design(kind: AlgorithmKind) -> Option<Design> {
+const fn design(kind: AlgorithmKind) -> Option<BaselineDesign> {
     Some(match kind {
         AlgorithmKind::Ledger | AlgorithmKind::Fab | AlgorithmKind::Own => return None,
-        AlgorithmKind::SubgradientPush => Design::SingleLevel(RuleKind::SubgradientPush),
-        AlgorithmKind::PushSgd => Design::SingleLevel(RuleKind::PushSgd),
-        AlgorithmKind::PushDiging => Design::SingleLevel(RuleKind::PushDiging),
-        AlgorithmKind::PushSaga => Design::SingleLevel(RuleKind::PushSaga),
-        AlgorithmKind::Soba => Design::Soba,
-        AlgorithmKind::DoubleLoopPushPull => Design::DoubleLoop(RuleKind::PushPull),
-        AlgorithmKind::DoubleLoopPushSgd => Design::DoubleLoop(RuleKind::PushSgd),
-        AlgorithmKind::DoubleLoopPushDiging => Design::DoubleLoop(RuleKind::PushDiging),
+        AlgorithmKind::SubgradientPush => BaselineDesign::SingleLevel(RuleKind::SubgradientPush),
+        AlgorithmKind::PushSgd => BaselineDesign::SingleLevel(RuleKind::PushSgd),
+        AlgorithmKind::PushDiging => BaselineDesign::SingleLevel(RuleKind::PushDiging),
+        AlgorithmKind::PushSaga => BaselineDesign::SingleLevel(RuleKind::PushSaga),
+        AlgorithmKind::Soba => BaselineDesign::Soba,
+        AlgorithmKind::DoubleLoopPushPull => BaselineDesign::DoubleLoop(RuleKind::PushPull),
+        AlgorithmKind::DoubleLoopPushSgd => BaselineDesign::DoubleLoop(RuleKind::PushSgd),
+        AlgorithmKind::DoubleLoopPushDiging => BaselineDesign::DoubleLoop(RuleKind::PushDiging),
     })
 }
 
@@ -93,18 +93,18 @@ pub(super) fn make(
     let bound = penalty.lambda * scale;
     let plain = [scale * algorithm.eta_x, bound * algorithm.eta_y, bound * algorithm.eta_z];
     Ok(match design {
-        Design::SingleLevel(rule) => {
+        BaselineDesign::SingleLevel(rule) => {
             let oracle = PenaltyGradient::new(Rc::clone(task), penalty);
             Box::new(Baseline::new(rule, oracle, weights, 1, steps(of_fab), &row, agents))
         }
-        Design::DoubleLoop(rule) => {
+        BaselineDesign::DoubleLoop(rule) => {
             let inner = InnerLoop { rule, momentum: 0.0, rounds: algorithm.inner_rounds, step: plain[1] };
             let oracle = Hypergradient::new(Rc::clone(task), agents, inner);
             let (steps, row) = (vec![plain[0]; shape.x], &row[..shape.x]);
             let rounds = 1 + algorithm.inner_rounds as usize;
             Box::new(Baseline::new(rule, oracle, weights, rounds, steps, row, agents))
         }
-        Design::Soba => {
+        BaselineDesign::Soba => {
             let oracle = SobaDirection::new(Rc::clone(task), agents);
             Box::new(Baseline::new(RuleKind::PushPull, oracle, weights, 1, steps(plain), &row, agents))
         }
