@@ -66,7 +66,8 @@ pub enum MethodKind {
     Fab,
     CentralizedFab,
     StaticFab,
-    StaticFabKeptLinks,
+    StaticFabConnected,
+    StaticFabSplit,
     PushSumFab,
     PushPullSoba,
     SimulatedFab,
@@ -124,9 +125,12 @@ impl MethodKind {
         match self {
             Self::Fab => ("FAB", Design::Fab(FabVariant::PushPull)),
             Self::CentralizedFab => ("Centralized_FAB", Design::Fab(FabVariant::Centralized)),
-            Self::StaticFab => ("Static_FAB", Design::Fab(FabVariant::Static { links_vanish: true })),
-            Self::StaticFabKeptLinks => {
-                ("Static_FAB (links kept)", Design::Fab(FabVariant::Static { links_vanish: false }))
+            Self::StaticFab => ("Static_FAB", Design::Fab(FabVariant::Static)),
+            Self::StaticFabConnected => {
+                ("Static_FAB (connected links kept)", Design::Fab(FabVariant::Kept { is_connected: true }))
+            }
+            Self::StaticFabSplit => {
+                ("Static_FAB (split links kept)", Design::Fab(FabVariant::Kept { is_connected: false }))
             }
             Self::PushSumFab => ("PushSum_FAB", Design::Fab(FabVariant::PushSum)),
             Self::PushPullSoba => ("PushPull_SOBA", Design::Soba),

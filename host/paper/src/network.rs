@@ -2,10 +2,14 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::graph::Weights;
+use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::graph::{Schedule as _, Weights, check_joint_connectivity};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::method::{LinkSequence, LinkWeights, Network};
+
+/// Rounds among which a graph to keep is looked for.
+const KEPT_AMONG: u32 = 1000;
 
 /// The source of the links of each round.
 #[derive(Clone, Debug)]
@@ -14,13 +18,8 @@ pub enum LinkRule {
     Degrees(Rc<LinkSource>),
     /// Constant links and weights.
     Fixed(Rc<LinkWeights>),
-    /// The weights of the first round for ever. Where `links_vanish`, frames still travel only over the links of each round.
-    FirstRound {
-        /// The graphs.
-        graphs: Rc<LinkSource>,
-        /// Whether links of later rounds are needed too.
-        links_vanish: bool,
-    },
+    /// The weights of the first round for ever, while frames travel only over the links of each round.
+    FirstWeights(Rc<LinkSource>),
 }
 
 /// The links of a rule, each frame lost with a probability.
@@ -33,11 +32,27 @@ struct LossyLinks {
 }
 
 impl LinkRule {
+    /// The links of the first round whose graph is, or is not, strongly connected, for ever.
+    ///
+    /// # Errors
+    /// Where no round has such a graph.
+    pub fn kept(graphs: &LinkSource, is_connected: bool) -> Result<Self, Diagnostic> {
+        let mut reached = vec![false; graphs.agents()];
+        let mut fits = |round: &u32| {
+            check_joint_connectivity(graphs, *round..*round + 1, &mut reached).is_ok() == is_connected
+        };
+        let round = (0..KEPT_AMONG).find(&mut fits).ok_or_else(|| {
+            let which = if is_connected { "a connected" } else { "a split" };
+            Diagnostic::bare(format!("none of the first {KEPT_AMONG} rounds has {which} graph"))
+        })?;
+        Ok(Self::Fixed(Rc::new(all_links(graphs, round))))
+    }
+
     /// A network that loses each frame with probability `loss`.
     pub fn network(self, loss: f64, seed: u64) -> Network {
         let first = match &self {
             Self::Fixed(links) => Rc::clone(links),
-            Self::Degrees(graphs) | Self::FirstRound { graphs, .. } => Rc::new(all_links(graphs, 0)),
+            Self::Degrees(graphs) | Self::FirstWeights(graphs) => Rc::new(all_links(graphs, 0)),
         };
         Network::new(first.agents(), LossyLinks { rule: self, first, loss, seed })
     }
@@ -56,10 +71,7 @@ impl LinkSequence for LossyLinks {
         match &self.rule {
             LinkRule::Degrees(graphs) => Rc::new(of(graphs)),
             LinkRule::Fixed(links) => Rc::clone(links),
-            LinkRule::FirstRound { links_vanish: false, .. } => Rc::clone(&self.first),
-            LinkRule::FirstRound { graphs, links_vanish: true } => {
-                Rc::new(self.first.where_present(&of(graphs)))
-            }
+            LinkRule::FirstWeights(graphs) => Rc::new(self.first.where_present(&of(graphs))),
         }
     }
 }

@@ -21,9 +21,11 @@ pub(super) enum FabVariant {
     PushPull,
     PushSum,
     Centralized,
-    Static {
-        /// Whether frames travel only over the links of each round.
-        links_vanish: bool,
+    Static,
+    /// [`FabVariant::Static`], with the links of one round for ever.
+    Kept {
+        /// Whether that round's graph is strongly connected.
+        is_connected: bool,
     },
 }
 
@@ -38,8 +40,9 @@ pub(super) fn start(variant: FabVariant, start: &MethodStart<'_>) -> Result<Box<
     let oracle = PenaltyGradient::new(Rc::clone(&start.task), start.penalty());
     let network = match variant {
         FabVariant::PushPull | FabVariant::PushSum => start.network()?,
-        FabVariant::Static { links_vanish } => {
-            LinkRule::FirstRound { graphs: setting.graphs(seed)?, links_vanish }.network(setting.loss, seed)
+        FabVariant::Static => LinkRule::FirstWeights(setting.graphs(seed)?).network(setting.loss, seed),
+        FabVariant::Kept { is_connected } => {
+            LinkRule::kept(&*setting.graphs(seed)?, is_connected)?.network(setting.loss, seed)
         }
         FabVariant::Centralized => {
             let network = LinkRule::Fixed(Rc::new(LinkWeights::none(1))).network(0.0, seed);

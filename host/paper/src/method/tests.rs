@@ -247,7 +247,7 @@ fn variants_of_fab_end_at_the_same_point() {
     for (method, setting) in [
         (MethodKind::Fab, &setting()),
         (MethodKind::PushSumFab, &setting()),
-        (MethodKind::StaticFabKeptLinks, &setting()),
+        (MethodKind::StaticFabConnected, &setting()),
         (MethodKind::StaticFab, &undisturbed),
     ] {
         let error = end(method, setting);
@@ -262,6 +262,9 @@ fn variants_of_fab_end_at_the_same_point() {
     assert!((expected / half - 2.0).abs() < 0.05, "the distance is proportional to 1/λ: {expected} {half}");
     let stalled = end(MethodKind::StaticFab, &setting());
     assert!(stalled > 5.0 * expected, "{stalled}: vanished links take mass along");
+    let split =
+        end(MethodKind::StaticFabSplit, &ExperimentConfig { graph: GraphKind::ErdosRenyi, ..setting() });
+    assert!(split > 5.0 * expected, "{split}: nobody learns from agents that no link leaves");
 }
 
 // The file has the point in closed form; agents of `fabswarm run` come as near as single precision goes.
@@ -277,7 +280,7 @@ fn variants_of_fab_end_at_the_recorded_minimiser_of_the_penalty_function() {
         (MethodKind::Fab, 1e-6),
         (MethodKind::CentralizedFab, 1e-6),
         (MethodKind::PushSumFab, 1e-6),
-        (MethodKind::StaticFabKeptLinks, 1e-6),
+        (MethodKind::StaticFabConnected, 1e-6),
         (MethodKind::SimulatedFab, 0.01),
         (MethodKind::LedgerFab, 0.02),
         (MethodKind::LedgerFabMomentum, 0.02),
