@@ -1,4 +1,4 @@
-//! Who belongs to a small swarm: bytes are a program of rounds on bad links, restarts, power cuts, pauses and recordings.
+//! Membership of a small swarm: bytes are a program of rounds on bad links, restarts, power cuts, pauses and recordings.
 
 use crate::swarm::{AGENTS, SmallAgent, saved, start};
 use fabswarm_shared::agent::{Mode, Origin, read_from};

@@ -136,7 +136,7 @@ impl LayerConfig {
         }
     }
 
-    /// What it computes, with the names of its tensors.
+    /// The operations, with the names of their tensors.
     fn description(&self, name: &str) -> String {
         let after = |function| match function {
             Function::Identity => "",
@@ -205,7 +205,7 @@ pub(super) fn program(model: &Model, samples: usize) -> ModelProgram {
     classifier(builder, body, CrossEntropy::new("head", shape.iter().product()))
 }
 
-/// What an image model computes before its classifier.
+/// The layers of an image model before its classifier.
 pub(super) fn description(model: &Model) -> Vec<String> {
     layers(model).1.iter().map(|(name, layer)| layer.description(name)).collect()
 }

@@ -116,7 +116,7 @@ impl Problem<f64> for WidenedProblem<'_> {
         let before = narrowed(x);
         let mut projected = before.clone();
         self.0.project(&mut projected);
-        // What stays in its set keeps its precision.
+        // A value that stays in its set keeps its precision.
         for ((x, before), projected) in x.iter_mut().zip(before).zip(projected) {
             if projected != before {
                 *x = projected.into();
