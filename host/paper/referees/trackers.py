@@ -182,8 +182,8 @@ METHODS = {
     "fabswarm push-pull": (ours("fab", order="combine-first"), []),
     "fabswarm push-pull, adapt first": (ours("fab", order="adapt-first"), []),
     "fabswarm ledger, κ = .98": (ours("ledger", order="combine-first", self_weight=0.98), []),
-    "fabswarm ledger, κ from the links": (ours("ledger", order="combine-first", self_weight=-1), []),
-    "fabswarm ledger, adapt first, κ from the links": (ours("ledger", order="adapt-first", self_weight=-1), []),
+    "fabswarm ledger, κ from the links": (ours("ledger", order="combine-first", self_weight="auto"), []),
+    "fabswarm ledger, adapt first, κ from the links": (ours("ledger", order="adapt-first", self_weight="auto"), []),
 }
 
 

@@ -255,25 +255,3 @@ impl TrainingMethod {
         matches!(self, Self::Cleaning | Self::Tuning)
     }
 }
-
-/// The values of the key at `path`, if it is a choice.
-pub(super) fn words_of(path: &str) -> Option<&'static [&'static str]> {
-    match path {
-        "swarm.precision" => Some(PrecisionKind::WORDS),
-        "problem.kind" => Some(ProblemKind::WORDS),
-        "swarm.mode" => Some(ModeKind::WORDS),
-        "swarm.pace" => Some(PaceKind::WORDS),
-        "radio.kind" => Some(RadioFamily::WORDS),
-        "swarm.lost_boards" => Some(LostBoards::WORDS),
-        "frames.width" => Some(WidthKind::WORDS),
-        "algorithm.kind" => Some(AlgorithmKind::WORDS),
-        "algorithm.order" => Some(OrderKind::WORDS),
-        "algorithm.penalty" => Some(PenaltyKind::WORDS),
-        "algorithm.weights" => Some(WeightsKind::WORDS),
-        "network.topology" => Some(TopologyKind::WORDS),
-        "motion.pattern" => Some(FlightPattern::WORDS),
-        "training.method" => Some(TrainingMethod::WORDS),
-        "training.rule" => Some(TrainingRule::WORDS),
-        _ => None,
-    }
-}

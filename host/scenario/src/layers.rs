@@ -8,10 +8,10 @@ use toml_edit::{DocumentMut, Item, Value};
 use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind, TrainingRule};
 use super::command::ScenarioCommand;
 use super::error::{Error, ValueSource};
+use super::flag::Flag;
 use super::settings::{Setting, check, read, shown};
-use super::suggest::{FlagSuggestion, suggest_flag};
-use super::template::{self, FILES, ScenarioKey, ValueKind, keys};
-use super::{AlgorithmSection, Scenario, effects};
+use super::template::{self, at, keys};
+use super::{AlgorithmSection, Scenario};
 
 /// Defaults of recorded links and of rings, in either direction.
 const SPARSE: &str = include_str!("layers/topologies/sparse.toml");
@@ -80,62 +80,6 @@ const OWN_DATA: [&str; 4] = ["csv", "npz", "parquet", "safetensors"];
 pub const LOST_WITH_FAB: &str =
     "plain FAB loses what lost frames carried and may settle far from the solution";
 
-/// A flag that was given on the command line.
-#[derive(Clone, Debug)]
-pub struct Flag {
-    /// The key it sets.
-    pub key: &'static ScenarioKey,
-    /// The new value.
-    pub value: Value,
-}
-
-impl Flag {
-    /// Reads the value of a flag and checks it as one in a file is checked.
-    ///
-    /// # Errors
-    /// When it is of another type than the key, is none of its words, or is out of its range.
-    pub fn parse(key: &'static ScenarioKey, text: &str) -> Result<Self, Error> {
-        let number = || text.parse::<f64>().map(Value::from).ok();
-        let value = match key.kind {
-            ValueKind::Integer => text.parse::<i64>().map(Value::from).ok().or_else(number),
-            ValueKind::Float => number(),
-            ValueKind::Boolean => text.parse::<bool>().map(Value::from).ok(),
-            ValueKind::Text => None,
-        };
-        let flag = Self { key, value: value.unwrap_or_else(|| Value::from(text)) };
-        check(key, &flag.value, &ValueSource::Flag(key.flag.clone()))?;
-        Ok(flag)
-    }
-
-    /// The flag of `command` called `name`, with underscores as an argument of a function has them.
-    ///
-    /// # Errors
-    /// When the command has no such flag, or as [`Flag::parse`].
-    pub fn named(command: ScenarioCommand, name: &str, value: Value) -> Result<Self, Error> {
-        let origin = ValueSource::Argument(name.to_owned());
-        // `lambda` is a keyword of Python.
-        let flag = if name == "lam" { "lambda".to_owned() } else { name.replace('_', "-") };
-        let Some(key) = command.keys().find(|key| key.flag == flag) else {
-            let flags: Vec<&str> = command.keys().map(|key| key.flag.as_str()).collect();
-            let remedy = match suggest_flag(Some(command), &flags, &flag) {
-                FlagSuggestion::Flags(names) => {
-                    FlagSuggestion::question(&names, |name| name.replace('-', "_"))
-                }
-                FlagSuggestion::OtherCommand(other) => format!("`{}` has it", other.name()),
-                FlagSuggestion::Unknown => {
-                    format!(
-                        "the flags of `fabswarm {} --help`, with underscores, are all there are",
-                        command.name()
-                    )
-                }
-            };
-            return Err(origin.refuse("there is no such argument", remedy));
-        };
-        check(key, &value, &origin)?;
-        Ok(Self { key, value })
-    }
-}
-
 /// A scenario, and the file that gives it again.
 #[derive(Clone, Debug)]
 pub struct ResolvedScenario {
@@ -163,7 +107,7 @@ impl ResolvedScenario {
 
     /// Makes paths of recorded graphs and problems mean the same from everywhere.
     pub fn make_files_absolute(&mut self) {
-        FILES.into_iter().for_each(|key| self.make_absolute(key));
+        keys().iter().filter(|key| key.is_file).for_each(|key| self.make_absolute(key.path));
     }
 
     /// Makes the path at `key`, if there is one, mean the same from everywhere.
@@ -179,8 +123,8 @@ impl ResolvedScenario {
     /// Every key the command acts on, with its value as written in the file.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.command.keys().filter_map(|key| {
-            let item = at(&self.document, &key.path)?;
-            Some((key.path.as_str(), shown(item)))
+            let item = at(&self.document, key.path)?;
+            Some((key.path, shown(item)))
         })
     }
 }
@@ -222,42 +166,20 @@ pub fn resolve_text_for(
     file: Option<(&Path, &str)>,
     flags: &[Flag],
 ) -> Result<ResolvedScenario, Error> {
-    let mut settings = Vec::new();
-    if let Some((path, text)) = file {
-        settings = read(path, text)?;
-        if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
-            let (path, other) = (path.display(), other.name());
-            return Err(Error::OtherCommand(Diagnostic::new(
-                format!("{path} is a scenario of `fabswarm {other}`: it sets {key}"),
-                format!("use `fabswarm {other} {path}`, or remove what only that command reads"),
-            )));
-        }
-        for named in settings.iter_mut().filter(|setting| names_file(path, setting)) {
-            beside(path, &mut named.value);
-        }
-    }
+    let mut settings = match file {
+        Some((path, text)) => file_settings(command, path, text)?,
+        None => Vec::new(),
+    };
     let in_file = settings.len();
     for flag in flags {
-        check(flag.key, &flag.value, &ValueSource::Flag(flag.key.flag.clone()))?;
-        settings.push(Setting { path: &flag.key.path, value: flag.value.clone() });
+        check(flag.key, &flag.value, &ValueSource::Flag(flag.key.flag.to_owned()))?;
+        settings.push(Setting { path: flag.key.path, value: flag.value.clone() });
     }
 
     let mut document = template::document().clone();
-    let mut defaults = match command.defaults() {
-        Some(text) => {
-            let mut defaults = read(Path::new(command.name()), text)?;
-            defaults.extend(chosen(&RULE_DEFAULTS, &settings)?);
-            defaults
-        }
-        None => chosen(&CHOICE_DEFAULTS, &settings)?,
-    };
-    let data = settings.iter().rev().find(|setting| setting.path == "training.data");
-    if data.and_then(|setting| setting.value.as_str()).is_some_and(is_own_data) {
-        // Nobody expects that their own labels are made wrong.
-        defaults.push(Setting { path: "training.corruption_rate", value: Value::from(0.0) });
-    }
+    let defaults = default_settings(command, &settings)?;
     let mut notes = Vec::new();
-    if command.defaults().is_none() {
+    if command == ScenarioCommand::Run {
         notes.extend(kept_note(&defaults, &settings[..in_file])?);
     }
     for setting in defaults {
@@ -275,9 +197,8 @@ pub fn resolve_text_for(
     }
     // Methods with push-sum weights have no ledger.
     if scenario.faults.lose_frames() && scenario.training.rule == TrainingRule::PushPull {
-        let is_chosen = settings.iter().any(|setting| setting.path == FAB.0);
-        if command == ScenarioCommand::Train && !is_chosen {
-            let is_set = |path| settings.iter().any(|setting| setting.path == path);
+        let is_set = |path| settings.iter().any(|setting| setting.path == path);
+        if command == ScenarioCommand::Train && !is_set(FAB.0) {
             for default in read(Path::new(command.name()), TRAIN_LEDGER)? {
                 if !is_set(default.path) {
                     put(&mut document, default.path, default.value);
@@ -293,24 +214,53 @@ pub fn resolve_text_for(
     let mut idle: Vec<&str> = settings.iter().map(|setting| setting.path).collect();
     idle.retain(|path| {
         let is_changed = at(&before, path).map(shown) != at(&document, path).map(shown);
-        is_changed && !effects::has_effect(command, &scenario, path)
+        is_changed && !template::key(path).is_some_and(|key| command.takes(key) && key.has_effect(&document))
     });
     idle.dedup();
     if !idle.is_empty() {
         notes.push(format!("without effect in this run: {}", idle.join(", ")));
     }
+    let unreached = scenario.outages_from(scenario.swarm.rounds).join(", ");
     // A training run has as many rounds as its epochs take, which depends on the data.
-    if command == ScenarioCommand::Run {
-        let unreached = scenario.outages_from(scenario.swarm.rounds);
-        if !unreached.is_empty() {
-            let rounds = scenario.swarm.rounds;
-            notes.push(format!(
-                "these outages begin after the last of {rounds} rounds: {}",
-                unreached.join(", ")
-            ));
-        }
+    if command == ScenarioCommand::Run && !unreached.is_empty() {
+        let rounds = scenario.swarm.rounds;
+        notes.push(format!("these outages begin after the last of {rounds} rounds: {unreached}"));
     }
     Ok(ResolvedScenario { scenario, notes, command, document })
+}
+
+/// The settings of the file at `path`, which must not be for another command.
+fn file_settings(command: ScenarioCommand, path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
+    let mut settings = read(path, text)?;
+    if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
+        let (path, other) = (path.display(), other.name());
+        return Err(Error::OtherCommand(Diagnostic::new(
+            format!("{path} is a scenario of `fabswarm {other}`: it sets {key}"),
+            format!("use `fabswarm {other} {path}`, or remove what only that command reads"),
+        )));
+    }
+    for named in settings.iter_mut().filter(|setting| names_file(path, setting)) {
+        beside(path, &mut named.value);
+    }
+    Ok(settings)
+}
+
+/// The defaults of the command, and of what `settings` choose.
+fn default_settings(command: ScenarioCommand, settings: &[Setting]) -> Result<Vec<Setting>, Error> {
+    let mut defaults = match command.defaults() {
+        Some(text) => {
+            let mut defaults = read(Path::new(command.name()), text)?;
+            defaults.extend(chosen(&RULE_DEFAULTS, settings)?);
+            defaults
+        }
+        None => chosen(&CHOICE_DEFAULTS, settings)?,
+    };
+    let data = settings.iter().rev().find(|setting| setting.path == "training.data");
+    if data.and_then(|setting| setting.value.as_str()).is_some_and(is_own_data) {
+        // Nobody expects that their own labels are made wrong.
+        defaults.push(Setting { path: "training.corruption_rate", value: Value::from(0.0) });
+    }
+    Ok(defaults)
 }
 
 impl Scenario {
@@ -342,7 +292,8 @@ fn scenario_of(document: &DocumentMut) -> Scenario {
 fn names_file(file: &Path, setting: &Setting) -> bool {
     let name = setting.value.as_str().unwrap_or_default();
     let is_beside = || file.parent().is_some_and(|folder| folder.join(name).exists());
-    FILES.contains(&setting.path) || (setting.path == "training.data" && (is_own_data(name) || is_beside()))
+    template::key(setting.path).is_some_and(|key| key.is_file)
+        || (setting.path == "training.data" && (is_own_data(name) || is_beside()))
 }
 
 fn is_own_data(name: &str) -> bool {
@@ -371,7 +322,7 @@ fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, E
     };
     // A choice without a layer of its own has the defaults of the template.
     let default = |layer: &[Setting], path: &str| {
-        value(layer, path).or_else(|| template::key(path).map(|key| key.default.clone()))
+        value(layer, path).or_else(|| template::key(path).map(|key| key.default.to_owned()))
     };
     let mut kept: Vec<&str> = Vec::new();
     for path in defaults.iter().chain(&own).map(|setting| setting.path) {
@@ -405,17 +356,9 @@ fn chosen(layers: &[(&[Choice], &str)], settings: &[Setting]) -> Result<Vec<Sett
     Ok(defaults)
 }
 
-/// The item at `path`.
-fn at<'a>(document: &'a DocumentMut, path: &str) -> Option<&'a Item> {
-    match path.split_once('.') {
-        Some((section, name)) => document.get(section)?.get(name),
-        None => document.get(path),
-    }
-}
-
 /// The document without the keys that `command` does not act on.
 fn shown_to(command: ScenarioCommand, mut document: DocumentMut) -> DocumentMut {
-    for key in keys().iter().filter(|key| !command.takes(&key.path)) {
+    for key in keys().iter().filter(|key| !command.takes(key)) {
         if let Some(table) = key.section().and_then(|section| document.get_mut(section)?.as_table_mut()) {
             table.remove(key.name());
         }

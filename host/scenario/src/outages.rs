@@ -76,29 +76,26 @@ impl Crashes {
     }
 }
 
-/// A key whose text has a form.
+/// The form of a text.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct TextForm {
     /// Says what is wrong with a text.
     pub(super) check: fn(&str) -> Result<(), String>,
-    /// The form of the text.
     pub(super) description: &'static str,
 }
 
-/// The form of the text at `path`, if it has one.
-pub(super) fn form_of(path: &str) -> Option<TextForm> {
-    match path {
-        "faults.radio_off" | "faults.frozen" => Some(TextForm {
-            check: |text| OutageList::parse(text).map(drop),
-            description: "AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
-        }),
-        "faults.crashes" => Some(TextForm {
-            check: |text| Crashes::parse(text).map(drop),
-            description: "AGENT@ROUND+ROUNDS, and `forgets` where the memory is lost, separated by commas, as in \
-                          \"3@300+50 forgets, 4@0+10\"",
-        }),
-        _ => None,
-    }
-}
+/// The form of an [`OutageList`].
+pub(super) const OUTAGES: TextForm = TextForm {
+    check: |text| OutageList::parse(text).map(drop),
+    description: "AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
+};
+
+/// The form of [`Crashes`].
+pub(super) const CRASHES: TextForm = TextForm {
+    check: |text| Crashes::parse(text).map(drop),
+    description: "AGENT@ROUND+ROUNDS, and `forgets` where the memory is lost, separated by commas, as in \
+                  \"3@300+50 forgets, 4@0+10\"",
+};
 
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty())

@@ -6,7 +6,6 @@ use toml_edit::{Document, Item, Value};
 
 use super::error::{Error, ValueSource};
 use super::template::{self, ScenarioKey, ValueKind, keys};
-use super::{limits, outages};
 
 /// The version of the file format.
 const VERSION: i64 = 1;
@@ -58,7 +57,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
             return Err(origin.refuse(what, format!("give {} instead of a table", known.kind.name())));
         };
         check(known, value, &origin)?;
-        settings.push(Setting { path: &known.path, value: value.clone() });
+        settings.push(Setting { path: known.path, value: value.clone() });
         Ok(())
     };
     for (name, item) in document.iter() {
@@ -92,17 +91,23 @@ fn duplicate(text: &str, span: Option<std::ops::Range<usize>>, origin: ValueSour
 
 /// Checks type, choice, form and range of one value.
 pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &ValueSource) -> Result<(), Error> {
-    let path = &key.path;
     let refuse = |what: &str, remedy| {
-        Err(origin.refuse(format!("{path} = {} {what}", value.to_string().trim()), remedy))
+        Err(origin.refuse(format!("{} = {} {what}", key.path, value.to_string().trim()), remedy))
     };
+    if key.is_optional && value.as_str() == Some("auto") {
+        return Ok(());
+    }
     let kind = ValueKind::of(value);
     if kind != Some(key.kind) && (kind, key.kind) != (Some(ValueKind::Integer), ValueKind::Float) {
         let got = kind.map_or(value.type_name(), ValueKind::given);
         let is_list = value.as_str().is_some_and(|text| text.contains("..") || text.contains(','));
         let remedy = match origin {
             ValueSource::Flag(_) if is_list => "give one number; `fabswarm sweep` takes lists".to_owned(),
-            _ => format!("give {} instead of {got}", key.kind.name()),
+            _ => format!(
+                "give {}{} instead of {got}",
+                key.kind.name(),
+                if key.is_optional { " or \"auto\"" } else { "" }
+            ),
         };
         return refuse("has the wrong type", remedy);
     }
@@ -113,12 +118,12 @@ pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &ValueSource) -> R
         let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
         return refuse("is not a valid choice", format!("choose {}{hint}", choices.join(", ")));
     }
-    if let (Some(form), Some(text)) = (outages::form_of(path), value.as_str())
+    if let (Some(form), Some(text)) = (key.form, value.as_str())
         && let Err(reason) = (form.check)(text)
     {
         return refuse(&format!("cannot be read: {reason}"), format!("give {}", form.description));
     }
-    match limits::limit_of(path) {
+    match key.limit {
         Some(limit) if !limit.allows(value) => refuse("is out of range", format!("give {limit}")),
         _ => Ok(()),
     }
@@ -130,11 +135,11 @@ fn nearest_key(path: &str) -> String {
     }
     let name = path.rsplit('.').next().unwrap_or(path);
     // The right name in the wrong section is the likeliest slip, then a slip of the keyboard inside the section.
-    let same_name = keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str());
-    let near = || nearest(path, keys().iter().map(|key| key.path.as_str()));
+    let same_name = keys().iter().find(|key| key.name() == name).map(|key| key.path);
+    let near = || nearest(path, keys().iter().map(|key| key.path));
     let near_name = || {
         let name = nearest(name, keys().iter().map(ScenarioKey::name))?;
-        keys().iter().find(|key| key.name() == name).map(|key| key.path.as_str())
+        keys().iter().find(|key| key.name() == name).map(|key| key.path)
     };
     match same_name.or_else(near).or_else(near_name) {
         Some(path) => format!("did you mean `{path}`?"),
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_default_keeps_to_its_own_limits() {
-        assert_eq!(read(Path::new("default.toml"), template::DEFAULT).unwrap().len(), keys().len());
+        assert_eq!(read(Path::new("default.toml"), &template::text()).unwrap().len(), keys().len());
     }
 
     #[test]

@@ -4,10 +4,9 @@ use std::sync::LazyLock;
 
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::choices::{self, ProblemKind};
-
-/// The commented default scenario.
-pub(super) const DEFAULT: &str = include_str!("default.toml");
+use super::choices;
+use super::limits::Limit;
+use super::outages::{self, TextForm};
 
 /// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,89 +54,83 @@ impl ValueKind {
     }
 }
 
-/// The keys that name files; a relative path is taken from the scenario's folder.
-pub(crate) const FILES: [&str; 5] = [
-    "network.graphs",
-    "policy_evaluation.file",
-    "hyper_tuning.file",
-    "hyper_cleaning.file",
-    "sensor_trust.file",
-];
-
 /// One key of the scenario.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ScenarioKey {
     /// Section and name, as in `swarm.agents`.
-    pub path: String,
+    pub path: &'static str,
     /// Name of the flag, without the dashes.
-    pub flag: String,
+    pub flag: &'static str,
     /// The comment above it.
-    pub comment: String,
+    pub comment: &'static str,
     /// Type of its value.
     pub kind: ValueKind,
     /// Words it chooses between, if it does.
     pub choices: Option<&'static [&'static str]>,
+    /// The form of its text, if it has one.
+    pub(super) form: Option<TextForm>,
+    /// Its range, if it is a number.
+    pub(super) limit: Option<Limit>,
     /// Its default as written in the file.
-    pub default: String,
+    pub default: &'static str,
+    /// Whether its value is the path of a file; a relative one is taken from the scenario's folder.
+    pub is_file: bool,
+    /// Whether it may be `"auto"`.
+    pub is_optional: bool,
+    /// The command that acts on it, or `both`.
+    pub(super) commands: &'static str,
+    /// Conditions under which it has an effect, all of them.
+    conditions: &'static [&'static str],
 }
 
 impl ScenarioKey {
-    fn new(section: Option<&str>, name: &toml_edit::Key, value: &Value) -> Self {
-        let path = match section {
-            Some(section) => format!("{section}.{}", name.get()),
-            None => name.get().to_owned(),
-        };
-        let comment = name.leaf_decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default();
-        Self {
-            flag: flag_of(section, name.get()),
-            comment: last_paragraph(comment),
-            kind: ValueKind::of(value).expect("the template holds numbers, booleans and strings only"),
-            choices: choices::words_of(&path),
-            default: value.to_string().trim().to_owned(),
-            path,
-        }
-    }
-
     /// The key's section, if it is in one.
-    pub fn section(&self) -> Option<&str> {
+    pub fn section(&self) -> Option<&'static str> {
         self.path.split_once('.').map(|(section, _)| section)
     }
 
-    /// Whether its value is the path of a file.
-    pub fn is_file(&self) -> bool {
-        FILES.contains(&self.path.as_str())
+    /// The key's name inside its section.
+    pub fn name(&self) -> &'static str {
+        self.path.split_once('.').map_or(self.path, |(_, name)| name)
     }
 
-    /// The key's name inside its section.
-    pub fn name(&self) -> &str {
-        self.path.split_once('.').map_or(self.path.as_str(), |(_, name)| name)
+    /// Whether anything looks at the key in `scenario`.
+    pub(super) fn has_effect(&self, scenario: &DocumentMut) -> bool {
+        let holds = |term: &str| {
+            let mut words = term.split(' ');
+            let (Some(path), Some(operator), Some(wanted)) = (words.next(), words.next(), words.next())
+            else {
+                return false;
+            };
+            let found = at(scenario, path).and_then(Item::as_value).map(plain).unwrap_or_default();
+            match operator {
+                ">" => found.parse::<f64>().ok() > wanted.parse().ok(),
+                _ => wanted.split('|').any(|word| word.trim_matches('"') == found) == (operator == "="),
+            }
+        };
+        let is_met = |condition: &&str| condition.split(" or ").any(|terms| terms.split(" and ").all(holds));
+        self.conditions.iter().all(is_met)
+    }
+}
+
+/// A value without quotes, and without the comments and spaces around it.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string().trim().to_owned(), str::to_owned)
+}
+
+/// The item at `path`.
+pub(super) fn at<'a>(document: &'a DocumentMut, path: &str) -> Option<&'a Item> {
+    match path.split_once('.') {
+        Some((section, name)) => document.get(section)?.get(name),
+        None => document.get(path),
     }
 }
 
 /// Every key, in the order of the file.
 pub fn keys() -> &'static [ScenarioKey] {
-    static KEYS: LazyLock<Vec<ScenarioKey>> = LazyLock::new(|| {
-        let mut keys = Vec::new();
-        for (name, item) in document().iter() {
-            match item {
-                Item::Table(table) => {
-                    for (inner, item) in table.iter() {
-                        if let (Some(value), Some(key)) = (item.as_value(), table.key(inner)) {
-                            keys.push(ScenarioKey::new(Some(name), key, value));
-                        }
-                    }
-                }
-                Item::Value(value) => {
-                    if let Some(key) = document().key(name) {
-                        keys.push(ScenarioKey::new(None, key, value));
-                    }
-                }
-                Item::None | Item::ArrayOfTables(_) => {}
-            }
-        }
-        keys
-    });
-    &KEYS
+    // `build.rs` makes it of `default.toml`.
+    static KEYS: &[ScenarioKey] = include!(concat!(env!("OUT_DIR"), "/keys.rs"));
+    KEYS
 }
 
 /// The key at `path`.
@@ -145,30 +138,17 @@ pub(super) fn key(path: &str) -> Option<&'static ScenarioKey> {
     keys().iter().find(|key| key.path == path)
 }
 
+/// The commented default scenario, without the declarations of its keys.
+pub(super) fn text() -> String {
+    let lines = include_str!("default.toml").split_inclusive('\n');
+    lines.filter(|line| !line.starts_with("#:")).collect()
+}
+
 /// The default scenario as a document that keeps its comments.
 pub(super) fn document() -> &'static DocumentMut {
     static DOCUMENT: LazyLock<DocumentMut> =
-        LazyLock::new(|| DEFAULT.parse().expect("default.toml is valid TOML: a test holds it"));
+        LazyLock::new(|| text().parse().expect("default.toml is valid TOML: a test holds it"));
     &DOCUMENT
-}
-
-/// Problem sections lend their name to their flags, since several have `features`; `kind` goes by its section's name.
-fn flag_of(section: Option<&str>, name: &str) -> String {
-    let flag = match section {
-        Some(section) if name == "kind" => section.to_owned(),
-        Some(section) if ProblemKind::WORDS.contains(&section.replace('_', "-").as_str()) => {
-            format!("{section}-{name}")
-        }
-        _ => name.to_owned(),
-    };
-    flag.replace('_', "-")
-}
-
-/// The comment lines directly above a key, without a preceding file header.
-fn last_paragraph(comment: &str) -> String {
-    let paragraph = comment.trim_end().rsplit("\n\n").next().unwrap_or_default();
-    let lines: Vec<&str> = paragraph.lines().map(|line| line.trim_start_matches('#').trim()).collect();
-    lines.join(" ").trim().to_owned()
 }
 
 #[cfg(test)]
@@ -189,10 +169,10 @@ mod tests {
     fn flags_are_unique() {
         let mut seen = BTreeSet::new();
         for key in keys() {
-            assert!(seen.insert(&key.flag), "--{} stands for two keys", key.flag);
+            assert!(seen.insert(key.flag), "--{} stands for two keys", key.flag);
         }
-        assert!(seen.contains(&"policy-evaluation-states".to_owned()));
-        assert!(seen.contains(&"problem".to_owned()) && seen.contains(&"eta-x".to_owned()));
+        assert!(seen.contains("policy-evaluation-states"));
+        assert!(seen.contains("problem") && seen.contains("eta-x"));
     }
 
     #[test]
@@ -202,5 +182,64 @@ mod tests {
                 assert!(key.comment.contains(word), "the comment of {} does not name {word}", key.path);
             }
         }
+    }
+
+    #[test]
+    fn conditions_name_keys_and_their_words() {
+        for key in keys() {
+            assert!(["run", "train", "both"].contains(&key.commands), "{}: {}", key.path, key.commands);
+            for term in
+                key.conditions.iter().flat_map(|one| one.split(" or ")).flat_map(|all| all.split(" and "))
+            {
+                let [path, operator, wanted] = term.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{term}")
+                };
+                let other = super::key(path).unwrap_or_else(|| panic!("{}: {term}", key.path));
+                assert!(["=", "!=", ">"].contains(&operator), "{}: {term}", key.path);
+                let words = other.choices.unwrap_or_default();
+                assert!(
+                    words.is_empty() || wanted.split('|').all(|word| words.contains(&word)),
+                    "{}: {term}",
+                    key.path
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_have_an_effect_under_their_conditions() {
+        let has_effect = |path, changes: &[(&str, &str)]| {
+            let mut scenario = document().clone();
+            for (path, value) in changes {
+                let (section, name) = path.split_once('.').unwrap();
+                scenario[section][name] = value.parse::<Item>().unwrap();
+            }
+            super::key(path).unwrap().has_effect(&scenario)
+        };
+        for path in [
+            "swarm.agents",
+            "algorithm.self_weight",
+            "frames.width",
+            "network.phase_rounds",
+            "training.epochs",
+        ] {
+            assert!(has_effect(path, &[]), "{path}");
+        }
+        for path in [
+            "algorithm.weights",
+            "hyper_tuning.classes",
+            "motion.area_m",
+            "faults.burst_rounds",
+            "radio.spreading",
+        ] {
+            assert!(!has_effect(path, &[]), "{path}");
+        }
+        let fab = ("algorithm.kind", "\"fab\"");
+        assert!(has_effect("algorithm.weights", &[fab]) && !has_effect("algorithm.self_weight", &[fab]));
+        assert!(has_effect("algorithm.self_weight", &[fab, ("algorithm.weights", "\"lazy\"")]));
+        assert!(has_effect("faults.burst_rounds", &[("faults.burst_loss", "0.1")]));
+        assert!(has_effect("intruder.memory_frames", &[("intruder.ambush_frames", "1")]));
+        assert!(!has_effect("algorithm.descend_rounds", &[("algorithm.gather_rounds", "0")]));
+        assert!(!has_effect("policy_evaluation.states", &[("policy_evaluation.file", "\"p.npz\"")]));
     }
 }

@@ -2,19 +2,19 @@
 
 use fabswarm_shared::agent::Epoch;
 use fabswarm_sim::air::Air;
-use fabswarm_sim::scenario::{Crash, Crashes, Scenario, resolve};
+use fabswarm_sim::scenario::{Crash, Crashes, Scenario, ScenarioCommand, resolve_text_for};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{ExactAgents, exact_agents, setup};
+use std::path::Path;
 
 type Agents = AgentSwarm<64>;
 
 /// The scenario of a file with these lines.
 fn scenario(lines: &str) -> Scenario {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("scenario.toml");
-    std::fs::write(&path, format!("version = 1\n{lines}")).unwrap();
-    resolve(Some(&path), &[]).unwrap_or_else(|error| panic!("{error}")).scenario
+    let text = format!("version = 1\n{lines}");
+    let file = Some((Path::new("scenario.toml"), text.as_str()));
+    resolve_text_for(ScenarioCommand::Run, file, &[]).unwrap_or_else(|error| panic!("{error}")).scenario
 }
 
 fn agents(scenario: &Scenario) -> Agents {

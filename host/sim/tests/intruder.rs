@@ -1,9 +1,12 @@
 //! The same run with and without an intruder. Its relays are left out: they are links that the graph does not have.
 
 use fabswarm_shared::agent::Agent;
-use fabswarm_sim::scenario::{IntruderSection, ModeKind, OrderKind, PenaltyKind, Scenario, resolve};
+use fabswarm_sim::scenario::{
+    IntruderSection, ModeKind, OrderKind, PenaltyKind, Scenario, ScenarioCommand, resolve_text_for,
+};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::trial::{ExactAgents, exact_agents};
+use std::path::Path;
 
 type Agents = AgentSwarm<64>;
 
@@ -34,10 +37,9 @@ fn in_lock_step() -> Vec<Scenario> {
 }
 
 fn scenario(lines: &str) -> Scenario {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("scenario.toml");
-    std::fs::write(&path, format!("version = 1\n{lines}")).unwrap();
-    resolve(Some(&path), &[]).unwrap_or_else(|error| panic!("{error}")).scenario
+    let text = format!("version = 1\n{lines}");
+    let file = Some((Path::new("scenario.toml"), text.as_str()));
+    resolve_text_for(ScenarioCommand::Run, file, &[]).unwrap_or_else(|error| panic!("{error}")).scenario
 }
 
 fn agents(scenario: &Scenario) -> Agents {
@@ -104,7 +106,8 @@ fn distance_in_free_running(scenario: &Scenario, rounds: u32, frames: u32) -> (f
     scenario.swarm.mode = ModeKind::FreeRunning;
     // Steps for agents in lock-step are too large on clocks of their own.
     let algorithm = &mut scenario.algorithm;
-    (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z, algorithm.self_weight) = (0.6, 0.06, 0.06, 0.98);
+    (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z, algorithm.self_weight) =
+        (0.6, 0.06, 0.06, Some(0.98));
     (algorithm.order, algorithm.penalty) = (OrderKind::CombineFirst, PenaltyKind::OneSided);
     let (mut alone, mut attacked) = (agents(&scenario), agents(&with_intruder(&scenario, frames)));
     for _ in 0..rounds {

@@ -84,7 +84,7 @@ pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
         .expect("the defaults of every command are a valid scenario: a test holds it");
     let defaults: BTreeMap<_, _> = resolved.values().collect();
     keys(command).map(move |key| {
-        let default = defaults.get(key.path.as_str()).unwrap_or(&key.default).trim_matches('"');
+        let default = defaults.get(key.path).map_or(key.default, String::as_str).trim_matches('"');
         // An empty text is explained by the comment.
         let shown = |space: &str| match default {
             "" => String::new(),
@@ -106,13 +106,13 @@ pub(super) fn print_notes(resolved: &ResolvedScenario) {
 
 /// The flags given on the command line.
 pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Result<Vec<Flag>> {
-    let texts = keys(command).filter_map(|key| Some((key, matches.get_one::<String>(&key.flag)?)));
+    let texts = keys(command).filter_map(|key| Some((key, matches.get_one::<String>(key.flag)?)));
     Ok(texts.map(|(key, text)| Flag::parse(key, text)).collect::<Result<_, _>>()?)
 }
 
 /// The flags of the keys that `command` acts on, each with as many values as the user likes.
 pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
-    keys(command).map(|key| match key.path.as_str() {
+    keys(command).map(|key| match key.path {
         "output.out" => argument(key)
             .value_name(value_name(key))
             .help("Folder of the sweep; one that holds a part of this sweep is continued"),
@@ -122,15 +122,15 @@ pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
 
 /// The keys that have a flag of `command`.
 pub(super) fn keys(command: ScenarioCommand) -> impl Iterator<Item = &'static ScenarioKey> {
-    command.keys().filter(|key| !FILE_ONLY.contains(&key.path.as_str()))
+    command.keys().filter(|key| !FILE_ONLY.contains(&key.path))
 }
 
 /// The flag of a key. Its value is checked as the file's is, so that both give the same message.
 fn argument(key: &'static ScenarioKey) -> Arg {
-    let argument = Arg::new(key.flag.as_str())
-        .long(key.flag.as_str())
+    let argument = Arg::new(key.flag)
+        .long(key.flag)
         .allow_hyphen_values(matches!(key.kind, ValueKind::Integer | ValueKind::Float));
-    if COMMON.contains(&key.path.as_str()) {
+    if COMMON.contains(&key.path) {
         return argument;
     }
     argument.hide_short_help(true).help_heading(format!("[{}]", key.section().unwrap_or("everything")))
@@ -138,7 +138,7 @@ fn argument(key: &'static ScenarioKey) -> Arg {
 
 fn value_name(key: &ScenarioKey) -> &'static str {
     match (key.choices, key.kind) {
-        _ if key.is_file() => "FILE",
+        _ if key.is_file => "FILE",
         _ if key.path == "training.data" => "NAME|FILE",
         _ if key.path == "training.model" => "NAME|PATH",
         _ if key.path == "output.out" => "FOLDER",
@@ -152,7 +152,7 @@ fn value_name(key: &ScenarioKey) -> &'static str {
 
 /// The first sentence on a key, and the words it takes.
 fn short_help(key: &ScenarioKey) -> String {
-    let comment = &key.comment;
+    let comment = key.comment;
     let end = comment.find([':', ';', '(']).unwrap_or(comment.len());
     let sentence = comment[..end].split(". ").next().unwrap_or_default().trim_end_matches('.').trim_end();
     match key.choices {

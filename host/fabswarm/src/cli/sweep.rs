@@ -103,7 +103,7 @@ fn axes(command: ScenarioCommand, matches: &ArgMatches) -> Result<(Option<String
     let mut out = None;
     let mut axes = Vec::new();
     for key in flags::keys(command) {
-        let Some(text) = matches.get_one::<String>(&key.flag) else { continue };
+        let Some(text) = matches.get_one::<String>(key.flag) else { continue };
         if key.path == "output.out" {
             out = Some(text.clone());
         } else {

@@ -81,7 +81,7 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
                 .with_steps(STEPS)
                 .with_order(Order::CombineFirst)
                 .with_penalty(PENALTY)
-                .with_self_weight(scenario.algorithm.self_weight as f32)
+                .with_self_weight(scenario.algorithm.usual_self_weight() as f32)
                 .with_late_rounds(scenario.late_rounds());
             Agent::<_, HeapPeers<WORDS>, WORDS>::new(config, problem, &start, HeapPeers::default())
                 .expect("the problem fits its agent")

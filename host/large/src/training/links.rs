@@ -334,7 +334,7 @@ mod tests {
     fn known_links_set_the_self_weight() {
         let kept = |iid_loss| {
             let change = |scenario: &mut Scenario| {
-                (scenario.network.topology, scenario.algorithm.self_weight) = (TopologyKind::Complete, -1.0);
+                (scenario.network.topology, scenario.algorithm.self_weight) = (TopologyKind::Complete, None);
                 scenario.faults.iid_loss = iid_loss;
             };
             TrainingNetwork::new(&scenario(change)).unwrap().1.unwrap().keep

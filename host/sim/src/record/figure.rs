@@ -47,8 +47,10 @@ impl Caption {
                     momentum => format!("β = {momentum}, "),
                 },
                 match algorithm.kind {
-                    AlgorithmKind::Ledger if algorithm.self_weight < 0.0 => "κ by links".to_owned(),
-                    AlgorithmKind::Ledger => format!("κ = {}", algorithm.self_weight),
+                    AlgorithmKind::Ledger => match algorithm.self_weight {
+                        None => "κ by links".to_owned(),
+                        Some(self_weight) => format!("κ = {self_weight}"),
+                    },
                     _ => format!("{} weights", algorithm.weights),
                 },
                 swarm.precision,

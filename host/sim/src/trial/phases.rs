@@ -25,7 +25,7 @@ const LARGEST_GAIN: f64 = 1.5;
 pub(super) fn phases(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) -> Phases {
     let descend_rounds = scenario.algorithm.descend_rounds;
     let is_lock_step = scenario.swarm.mode == ModeKind::LockStep;
-    if scenario.algorithm.gather_rounds >= 0 || !source.is_foreseen() || !is_lock_step {
+    if scenario.algorithm.gather_rounds.is_some() || !source.is_foreseen() || !is_lock_step {
         return chosen_phases(scenario);
     }
     if (Gather { source, audiences, arriving: 1.0 })
@@ -47,8 +47,8 @@ pub(super) fn phases(scenario: &Scenario, source: &LinkSource, audiences: &[u32]
 
 /// The phases that a scenario states, whatever its graph.
 pub(super) fn chosen_phases(scenario: &Scenario) -> Phases {
-    match u32::try_from(scenario.algorithm.gather_rounds) {
-        Ok(gather_rounds @ 1..) if scenario.swarm.mode == ModeKind::LockStep => {
+    match scenario.algorithm.gather_rounds {
+        Some(gather_rounds @ 1..) if scenario.swarm.mode == ModeKind::LockStep => {
             Phases { gather_rounds, descend_rounds: scenario.algorithm.descend_rounds }
         }
         _ => Phases::TOGETHER,
@@ -67,8 +67,8 @@ fn arriving(scenario: &Scenario) -> f64 {
 /// trackers mix fastest. Over rare links they keep more, or most of the mass would wait. The square was fitted to rounds to 1 % on
 /// directed and undirected graphs of degree 2 and 3, without loss and with half of the frames lost.
 pub fn self_weight(scenario: &Scenario, source: &LinkSource, audiences: &[u32]) -> f64 {
-    if scenario.algorithm.self_weight >= 0.0 {
-        return scenario.algorithm.self_weight;
+    if let Some(self_weight) = scenario.algorithm.self_weight {
+        return self_weight;
     }
     let mut heard = 0u32;
     for round in 0..COUNTED_ROUNDS {
@@ -202,19 +202,19 @@ mod tests {
             (scenario.faults.iid_loss, scenario.algorithm.self_weight) = (iid_loss, self_weight);
             exact_agents(&scenario).unwrap().setup.config.self_weight
         };
-        assert_eq!(kept(0.0, -1.0), 0.5);
-        assert_eq!(kept(0.5, -1.0), 0.875);
-        assert_eq!(kept(0.9, -1.0), 0.95);
-        assert_eq!(kept(0.5, 0.6), 0.6);
+        assert_eq!(kept(0.0, None), 0.5);
+        assert_eq!(kept(0.5, None), 0.875);
+        assert_eq!(kept(0.9, None), 0.95);
+        assert_eq!(kept(0.5, Some(0.6)), 0.6);
     }
 
     #[test]
     fn the_scenario_may_choose_and_a_short_run_does_not_only_gather() {
         let chosen = phases_of(10, |scenario| {
-            (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = (7, 5);
+            (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = (Some(7), 5);
         });
         assert_eq!(chosen, Phases { gather_rounds: 7, descend_rounds: 5 });
-        assert_eq!(phases_of(10, |scenario| scenario.algorithm.gather_rounds = 0), Phases::TOGETHER);
+        assert_eq!(phases_of(10, |scenario| scenario.algorithm.gather_rounds = Some(0)), Phases::TOGETHER);
         assert_eq!(phases_of(10, |scenario| scenario.swarm.rounds = 400), Phases::TOGETHER);
         assert_ne!(phases_of(10, |scenario| scenario.swarm.rounds = 410), Phases::TOGETHER);
         assert_eq!(phases_of(1000, |_| {}), Phases::TOGETHER);

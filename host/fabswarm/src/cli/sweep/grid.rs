@@ -76,6 +76,7 @@ fn value(key: &ScenarioKey, piece: &str) -> Result<Value> {
             )
         }
         (_, ValueKind::Text) => Ok(Value::from(piece)),
+        _ if key.is_optional && piece == "auto" => Ok(Value::from(piece)),
         (_, ValueKind::Integer) => {
             piece.parse::<i64>().map(Value::from).map_err(|_| wrong("a whole number", "1,2,5 or 1..10"))
         }
@@ -151,6 +152,7 @@ mod tests {
         assert_eq!(values("iid-loss", "0,0.3,1e-2"), ["0.0", "0.3", "0.01"]);
         assert_eq!(values("algorithm", "fab,ledger"), ["fab", "ledger"]);
         assert_eq!(values("boards", "native:3,in-process:7"), ["native:3,in-process:7"]);
+        assert_eq!(values("self-weight", "auto,0.9"), ["auto", "0.9"]);
     }
 
     #[test]

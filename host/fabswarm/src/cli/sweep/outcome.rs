@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use fabswarm_sim::record::table::TableColumn;
 use fabswarm_sim::record::{self, table};
-use fabswarm_sim::scenario::{Flag, ResolvedScenario, ValueKind};
+use fabswarm_sim::scenario::{Flag, ResolvedScenario};
 use serde_json::Value as Json;
 
 use super::super::output;
@@ -110,13 +110,11 @@ impl Results {
                 .iter()
                 .flat_map(|run| std::iter::repeat_n(&run.values[index].value, repeat(run)));
             let name = axis.key.path.replace('.', "_");
-            match axis.key.kind {
-                ValueKind::Integer => {
-                    TableColumn::of_integers(&name, values.map(toml_edit::Value::as_integer))
-                }
-                ValueKind::Float => TableColumn::of_reals(&name, values.map(toml_edit::Value::as_float)),
-                _ => TableColumn { name, cells: values.map(shown).collect() },
-            }
+            let cell = |value: &toml_edit::Value| match value.as_float() {
+                Some(real) => format!("{real:?}"),
+                None => shown(value),
+            };
+            TableColumn { name, cells: values.map(cell).collect() }
         };
         self.swept.iter().enumerate().map(column).collect()
     }
@@ -193,7 +191,7 @@ impl Results {
         let groups = self.groups();
         // By their flags, which are shorter than their paths.
         let keys = self.swept.iter().filter(|axis| !axis.key.path.ends_with("seed"));
-        let keys: Vec<&str> = keys.map(|axis| axis.key.flag.as_str()).collect();
+        let keys: Vec<&str> = keys.map(|axis| axis.key.flag).collect();
         let drawn = groups.iter().take(Figure::MOST_COLOURS).enumerate().map(|(colour, (values, runs))| {
             let pairs: Vec<String> =
                 keys.iter().zip(values).map(|(key, value)| format!("{key} {value}")).collect();
@@ -225,7 +223,7 @@ impl Results {
             .filter(|(key, _)| self.finished.iter().any(|run| run.summary.contains_key(*key)))
             .collect();
         let keys = self.swept.iter().filter(|axis| !axis.key.path.ends_with("seed"));
-        let mut head: Vec<String> = keys.map(|axis| axis.key.path.clone()).collect();
+        let mut head: Vec<String> = keys.map(|axis| axis.key.path.to_owned()).collect();
         head.push("runs".to_owned());
         head.extend(printed.iter().map(|(_, title)| (*title).to_owned()));
         let mut lines = vec![head];
