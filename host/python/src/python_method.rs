@@ -204,7 +204,7 @@ impl RoundMethod for PythonMethod {
         }
     }
 
-    fn states(&self) -> MethodStates {
-        self.states.clone()
+    fn states(&self) -> &MethodStates {
+        &self.states
     }
 }

@@ -33,7 +33,7 @@ pub use links::LinkTable;
 pub use measure::{ErrorKind, Meter, Metrics, States};
 pub use method_swarm::{MethodFrames, MethodStates, MethodSwarm, RoundMethod};
 pub use plain::{FabConstants, MixingRule, PlainFab};
-pub use unguarded::UnguardedFab;
+pub(crate) use unguarded::UnguardedFab;
 pub use view::{
     AgentCondition, AgentView, BoardView, LinkView, MOST_AGENTS_IN_FULL, MOST_AGENTS_SEEN, SwarmView,
     ViewRequest,

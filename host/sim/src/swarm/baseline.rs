@@ -69,7 +69,7 @@ fn states<O: Oracle>(ops: &Arrays<O>, rule: &Rule<Vec<f64>>) -> MethodStates {
 }
 
 impl<O: Oracle + std::fmt::Debug> RoundMethod for Baseline<O> {
-    fn round(&mut self, MethodFrames { listeners, heard }: &MethodFrames) {
+    fn round(&mut self, MethodFrames { listeners, heard, .. }: &MethodFrames) {
         let links = Rc::new(LinkWeights::of_heard(listeners, heard, self.weights));
         self.links.0.borrow_mut().push_back(links);
         if self.links.0.borrow().len() == self.rounds {
@@ -79,7 +79,7 @@ impl<O: Oracle + std::fmt::Debug> RoundMethod for Baseline<O> {
         }
     }
 
-    fn states(&self) -> MethodStates {
-        self.states.clone()
+    fn states(&self) -> &MethodStates {
+        &self.states
     }
 }

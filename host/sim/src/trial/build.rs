@@ -18,8 +18,8 @@ use crate::scenario::{
 };
 use crate::sealing::SwarmKey;
 use crate::swarm::{
-    AgentSetup, AgentSwarm, ExactFab, FabConstants, MixingRule, PlainFab, RAISE_LAMBDA, RoundMethod, Swarm,
-    UnguardedFab,
+    AgentSetup, AgentSwarm, ExactFab, FabConstants, MethodSwarm, MixingRule, PlainFab, RAISE_LAMBDA,
+    RoundMethod, Swarm, UnguardedFab,
 };
 use crate::task::{OwnProblem, Task};
 
@@ -140,7 +140,9 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) 
     if scenario.has_perfect_air() {
         return Ok(Box::new(PlainFab::new(task, source, constants)));
     }
-    Ok(Box::new(UnguardedFab::new(task, Air::new(scenario)?, constants, scenario.faults.delay_rounds)))
+    let (task, most_late) = (Rc::new(task), scenario.faults.delay_rounds);
+    let method = UnguardedFab::new(Rc::clone(&task), scenario.swarm.agents, constants, most_late);
+    Ok(Box::new(MethodSwarm::new(task, Air::new(scenario)?, Box::new(method), most_late)))
 }
 
 /// A swarm too large to simulate agent by agent: the same numbers on arrays, without faults.
