@@ -11,18 +11,19 @@ mod outages;
 mod peers;
 mod reception_pool;
 mod remote;
+mod setup;
 mod sim_agent;
 mod view;
 
 use super::books::{Balance, Books, BrokenBooks, Imbalance, LedgerView};
 use super::measure::{Meter, Metrics, States};
-use super::{Answer, DivergenceError, LedgerConstants, Swarm, SwarmError, SwarmView, ViewRequest};
+use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
 use crate::cores;
-use crate::sealing::{AuthenticFrame, FrameSeal, SwarmKey, SwarmOpener};
+use crate::sealing::{AuthenticFrame, FrameSeal, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
-use fabswarm_shared::agent::{self, Agent, Config, Epoch, Links, MemberSet, Mode};
+use fabswarm_shared::agent::{self, Agent, Epoch, MemberSet, Mode};
 use fabswarm_shared::fab::Phases;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -31,56 +32,10 @@ pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
 use reception_pool::ReceptionPool;
 pub use remote::{BoardChange, BoardReports, BoardWarning, DigestCounts, Remote, ShadowRound};
+pub use setup::AgentSetup;
 use sim_agent::{FrameQueue, HeapAgent, SavedAgent, SimAgent, Turn};
 use std::convert::Infallible;
 use std::sync::Arc;
-
-/// Configuration of a swarm of agents.
-#[derive(Clone, Debug)]
-pub struct AgentSetup {
-    /// Configuration common to all agents; see [`AgentSetup::config_of`].
-    pub config: Config,
-    /// The agents that may ever collect from each agent, where these are not all.
-    pub audiences: Option<Vec<MemberSet>>,
-    /// The swarm's key, where frames are sealed.
-    pub key: Option<SwarmKey>,
-    /// Clock error in free-running mode: rates are uniform in 1 ± this.
-    pub clock_spread: f64,
-    /// Forged fragments that an intruder sends among those of every frame; with 0 frames travel whole.
-    pub forged_fragments: u32,
-    /// Seed of the clocks, and of what an intruder forges.
-    pub seed: u64,
-}
-
-impl AgentSetup {
-    /// The configuration of one agent at one of its starts.
-    pub fn config_of(&self, agent: usize, boot: u32) -> Config {
-        self.config.with_id(agent as u16).with_boot(boot).with_links(self.links_of(agent))
-    }
-
-    fn links_of(&self, agent: usize) -> Links {
-        let Some(audiences) = &self.audiences else { return Links::Everybody };
-        let mut senders = MemberSet::default();
-        for (sender, audience) in audiences.iter().enumerate() {
-            if audience.contains(agent as u16) {
-                senders.insert(sender as u16);
-            }
-        }
-        Links::Known { audience: audiences.get(agent).copied().unwrap_or_default(), senders }
-    }
-
-    /// The same swarm on arrays, where up to `audience` others may collect from each agent.
-    pub fn on_arrays(&self, audience: u32) -> LedgerConstants {
-        LedgerConstants {
-            steps: self.config.steps,
-            order: self.config.order,
-            phases: self.config.phases,
-            penalty: self.config.penalty,
-            self_weight: self.config.self_weight,
-            audience,
-        }
-    }
-}
 
 /// A swarm of agents over an air.
 #[derive(Debug)]

@@ -14,44 +14,17 @@
 //! and of its odd words. They add up as the vectors do, so a link takes a few bytes and only what changed is looked at. A vector
 //! that differs in any way keeps its fingerprint with a chance of about 2⁻⁶².
 
+mod history;
 mod imbalance;
 
 use crate::cores;
 use fabswarm_shared::agent::{Collection, Epoch, MemberSet};
 use fabswarm_shared::rng::{Purpose, Stream};
+use history::{Fingerprint, HISTORY, Histories, RunningSum};
 pub use imbalance::{BrokenBooks, Imbalance};
-use std::collections::VecDeque;
-
-/// A sender's rounds that are remembered: older frames are beyond what an air delays.
-const HISTORY: usize = 4096;
-/// Epochs that are remembered: a receiver may still be in the one before the sender's.
-const EPOCHS: usize = 3;
 
 /// Words that are multiplied side by side.
 const LANES: usize = 8;
-
-/// Two linear forms of a vector's even words and two of its odd ones, modulo 2³². The narrowest payloads carry every other word
-/// of σ, so a receiver may hold the two halves of different rounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Fingerprint([[u32; 2]; 2]);
-
-impl Fingerprint {
-    fn plus(mut self, other: Self, factor: u32) -> Self {
-        for (sum, form) in self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()) {
-            *sum = sum.wrapping_add(form.wrapping_mul(factor));
-        }
-        self
-    }
-
-    /// Whether each half is that of one of `others`.
-    fn is_made_of<'a>(&self, others: impl Iterator<Item = &'a Self> + Clone) -> bool {
-        (0..2).all(|half| others.clone().any(|other| self.0[half] == other.0[half]))
-    }
-
-    fn minus(self, other: Self) -> Self {
-        self.plus(other, u32::MAX)
-    }
-}
 
 /// The ledger of one agent, as an observer sees it after it has given its share of a round.
 #[derive(Clone, Copy, Debug)]
@@ -68,76 +41,6 @@ pub(super) struct LedgerView<'a> {
     pub(super) trackers: &'a [i32],
     pub(super) gradients: &'a [i32],
     pub(super) sigma: &'a [i32],
-}
-
-/// The running sums of one agent in one epoch.
-#[derive(Clone, Debug)]
-struct History {
-    epoch: Epoch,
-    /// Rounds and what σ was in them, in ascending order of rounds.
-    sums: VecDeque<(u32, Fingerprint)>,
-}
-
-impl History {
-    /// The place of a round. Rounds rarely skip, so it is looked for first where it would be if none did.
-    fn place_of(&self, round: u32) -> Result<usize, usize> {
-        let newest = self.sums.len().wrapping_sub(1);
-        let back = self.sums.back().map_or(0, |&(last, _)| last.saturating_sub(round)) as usize;
-        let guess = newest.wrapping_sub(back);
-        match self.sums.get(guess) {
-            Some(&(found, _)) if found == round => Ok(guess),
-            _ => self.sums.binary_search_by_key(&round, |sum| sum.0),
-        }
-    }
-}
-
-/// The running sums of one agent in its last epochs; the newest comes last. Others' accounts are held against them.
-#[derive(Clone, Debug, Default)]
-struct Histories(VecDeque<History>);
-
-impl Histories {
-    fn of(&self, epoch: Epoch) -> Option<&History> {
-        self.0.iter().find(|history| history.epoch == epoch)
-    }
-
-    /// Whether the epoch was so long ago that nothing is remembered of it.
-    fn is_long_over(&self, epoch: Epoch) -> bool {
-        self.0.len() == EPOCHS && self.0.iter().all(|history| history.epoch > epoch)
-    }
-
-    /// Enters the running sum of the epoch and round that the agent is in.
-    fn enter(&mut self, RunningSum { epoch, round, sigma }: RunningSum) {
-        let sums = &mut self.begin(epoch).sums;
-        match sums.back_mut() {
-            Some(last) if last.0 >= round => last.1 = sigma,
-            _ => {
-                sums.push_back((round, sigma));
-                if sums.len() > HISTORY {
-                    sums.pop_front();
-                }
-            }
-        }
-    }
-
-    fn settle(&mut self, balance: &Balance) -> Result<(), Imbalance> {
-        balance.sum.into_iter().for_each(|sum| self.enter(sum));
-        balance.imbalance.map_or(Ok(()), Err)
-    }
-
-    /// The history of the epoch that the agent is in.
-    fn begin(&mut self, epoch: Epoch) -> &mut History {
-        if self.0.back().is_none_or(|history| history.epoch != epoch) {
-            // An agent that restarts may come back to an epoch from before one that it has forgotten.
-            let known = self.0.iter().position(|history| history.epoch == epoch);
-            let history = known.and_then(|place| self.0.remove(place));
-            self.0.push_back(history.unwrap_or(History { epoch, sums: VecDeque::new() }));
-            if self.0.len() > EPOCHS {
-                self.0.pop_front();
-            }
-        }
-        let newest = self.0.len() - 1;
-        &mut self.0[newest]
-    }
 }
 
 /// The mass that one agent took from others.
@@ -259,18 +162,18 @@ pub(super) struct Balance {
     imbalance: Option<Imbalance>,
 }
 
+impl Balance {
+    /// Enters the running sum of the agent with these `histories`, and returns the fault.
+    fn settle(&self, histories: &mut Histories) -> Result<(), Imbalance> {
+        self.sum.into_iter().for_each(|sum| histories.enter(sum));
+        self.imbalance.map_or(Ok(()), Err)
+    }
+}
+
 impl From<Imbalance> for Balance {
     fn from(imbalance: Imbalance) -> Self {
         Self { sum: None, imbalance: Some(imbalance) }
     }
-}
-
-/// The mass that an agent has given away by the start of a round.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RunningSum {
-    epoch: Epoch,
-    round: u32,
-    sigma: Fingerprint,
 }
 
 /// Constants of all agents and rounds.
@@ -339,8 +242,8 @@ impl OpenAccount<'_> {
     /// How many rounds of `sender` were not collected from it.
     pub(super) fn rounds_behind(&self, sender: usize) -> u32 {
         let collected = self.account.taken.get(sender).map_or(0, |taken| taken.0);
-        let history = self.histories.get(sender).and_then(|histories| histories.0.back());
-        history.and_then(|history| history.sums.back()).map_or(0, |newest| newest.0.saturating_sub(collected))
+        let newest = self.histories.get(sender).map_or(0, Histories::newest_round);
+        newest.saturating_sub(collected)
     }
 
     /// As [`Books::collect`].
@@ -408,7 +311,7 @@ impl Books {
         let Self { rules, histories, accounts } = self;
         let at = usize::from(id);
         let balance = accounts[at].balance(rules, &histories[at], id, ledger);
-        histories[at].settle(&balance)
+        balance.settle(&mut histories[at])
     }
 
     /// The accounts of all agents, in the order of their numbers, for [`Books::collect`] on several cores.
@@ -420,6 +323,6 @@ impl Books {
 
     /// Enters what [`OpenAccount::balance`] returned for each agent, and returns the first imbalance.
     pub(super) fn enter_all(&mut self, balances: &[Balance]) -> Result<(), Imbalance> {
-        cores::try_each(&mut self.histories, |id, histories| histories.settle(&balances[id]))
+        cores::try_each(&mut self.histories, |id, histories| balances[id].settle(histories))
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::scenario::{Crash, Crashes, ModeKind, Scenario, TopologyKind};
 use crate::trial::{ExactAgents, exact_agents};
-use fabswarm_shared::agent::{Epoch, Received, read_from};
+use fabswarm_shared::agent::{Epoch, Links, Received, read_from};
 use fabswarm_shared::ledger;
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
