@@ -27,7 +27,7 @@ pub use csv_table::{MetricColumn, metric_columns, metrics_line};
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};
-pub use summary::{AirReport, FinalError, RunSummary, StoppedBecause};
+pub use summary::{AirReport, CommonSummary, FinalError, RunSummary, StoppedBecause};
 
 use crate::swarm::{Answer, ErrorKind, Metrics};
 use csv_table::CsvTable;

@@ -17,7 +17,7 @@ pub use phases::self_weight;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::record::{self, AirReport, FinalError, Recorder, RunSummary, StoppedBecause};
+use crate::record::{self, AirReport, CommonSummary, FinalError, Recorder, RunSummary, StoppedBecause};
 use crate::scenario::Scenario;
 use crate::swarm::{ErrorKind, Metrics, Swarm, SwarmError};
 
@@ -179,35 +179,26 @@ impl Trial<'_> {
         let Self { scenario, swarm, last, rounds, .. } = self;
         let boards = swarm.boards().map(|boards| (boards.digests(), boards.deepest_stack_bytes()));
         let (digests, deepest_stack_bytes) = boards.unwrap_or_default();
-        let (counts, mass) = (swarm.counts(), swarm.uncollected_mass());
+        let mass = swarm.uncollected_mass();
         RunSummary {
-            version: env!("CARGO_PKG_VERSION"),
+            common: CommonSummary {
+                consensus_error: last.consensus_error,
+                tracking_defect: last.tracking_defect,
+                air: swarm.air().map(AirReport::on),
+                ..CommonSummary::new(scenario, stopped_because, *rounds, seconds, swarm.counts())
+            },
             problem: scenario.problem.kind.word(),
-            algorithm: scenario.algorithm.kind.word(),
-            topology: scenario.network.topology.word(),
-            agents: scenario.swarm.agents,
-            seed: scenario.seed,
-            stopped_because,
-            rounds: *rounds,
             error: FinalError {
                 kind: ErrorKind::of(scenario),
                 rounds_to_one_percent: self.stop.one_percent,
                 last: last.error,
             },
-            consensus_error: last.consensus_error,
-            tracking_defect: last.tracking_defect,
             mass_waiting: mass.map(|mass| mass.waiting),
             mass_owed_to_gone: mass.map(|mass| mass.owed_to_gone),
             unheard_members: swarm.unheard_members(),
-            seconds,
-            rounds_per_second: *rounds as f64 / seconds.max(f64::MIN_POSITIVE),
-            frames_sent: counts.sent,
-            copies_lost: counts.lost,
-            copies_refused: counts.refused,
             digest_checks: digests.checks,
             digest_mismatches: digests.mismatches,
             deepest_stack_bytes,
-            air: swarm.air().map(AirReport::on),
             task: swarm.scores().into_iter().collect(),
         }
     }

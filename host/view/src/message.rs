@@ -291,7 +291,7 @@ pub fn log(
 pub fn end(summary: &RunSummary, elapsed: Duration) -> RunMessage {
     RunMessage {
         topic: Topic::End,
-        round: summary.rounds,
+        round: summary.common.rounds,
         elapsed,
         json: json(&ViewMessage::End { summary }),
     }

@@ -16,7 +16,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use self::progress::RunProgress;
 use super::live::{self, LivePage};
 use super::{UNWRITTEN, flags, interrupt, output};
-use fabswarm_sim::record::{Caption, RunFolder, StoppedBecause};
+use fabswarm_sim::record::{Caption, CommonSummary, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Flag, Scenario};
 use fabswarm_sim::swarm::Phases;
 use fabswarm_sim::task::OwnProblem;
@@ -125,10 +125,10 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     };
     let caption = Caption::of(scenario);
     print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
-    let is_early =
-        matches!(outcome.summary.stopped_because, StoppedBecause::Converged | StoppedBecause::SmallGradient);
+    let CommonSummary { stopped_because, rounds, .. } = outcome.summary.common;
+    let is_early = matches!(stopped_because, StoppedBecause::Converged | StoppedBecause::SmallGradient);
     if is_early && !output::is_quiet() {
-        note_unreached_outages(scenario, outcome.summary.rounds);
+        note_unreached_outages(scenario, rounds);
     }
     let code = verdict(scenario, &outcome);
     page.stay(&interrupted);
@@ -159,23 +159,14 @@ fn note_unreached_outages(scenario: &Scenario, rounds: u64) {
 
 /// Prints why a run did not succeed, and returns its exit code.
 fn verdict(scenario: &Scenario, outcome: &TrialOutcome) -> ExitCode {
-    if outcome.is_success {
-        return ExitCode::SUCCESS;
-    }
     if let Some(complaint) = outcome.complaint(scenario) {
         eprintln!("error: {complaint}");
     }
-    ExitCode::from(match outcome.summary.stopped_because {
-        StoppedBecause::Interrupted => {
-            let rounds = outcome.summary.rounds;
-            eprintln!("interrupted in round {rounds}: what was recorded until then is kept");
-            130
-        }
-        StoppedBecause::Diverged => 3,
-        StoppedBecause::BoardsFailed => 4,
-        StoppedBecause::BooksBroken => 6,
-        StoppedBecause::Converged | StoppedBecause::SmallGradient | StoppedBecause::MaxRounds => 1,
-    })
+    let CommonSummary { stopped_because, rounds, .. } = outcome.summary.common;
+    if stopped_because == StoppedBecause::Interrupted {
+        eprintln!("interrupted in round {rounds}: what was recorded until then is kept");
+    }
+    ExitCode::from(stopped_because.exit_code(outcome.is_success))
 }
 
 fn folder(scenario: &Scenario) -> Result<RunFolder, fabswarm_sim::record::Error> {

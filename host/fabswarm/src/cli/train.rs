@@ -238,21 +238,16 @@ fn verdict(
     folder: &Path,
     checkpointed: Option<u32>,
 ) -> ExitCode {
-    let round = outcome.evaluation.round;
-    match outcome.stopped_because {
-        StoppedBecause::Interrupted => {
-            eprintln!("interrupted in round {round}: what was recorded until then is kept");
-            eprintln!("help: {}", way_on(folder, checkpointed));
-            ExitCode::from(130)
-        }
-        StoppedBecause::Diverged => {
-            if let Some(complaint) = outcome.complaint(scenario, guess, checkpointed) {
-                eprintln!("error: {complaint}");
-            }
-            ExitCode::from(3)
-        }
-        _ => ExitCode::SUCCESS,
+    let because = outcome.stopped_because;
+    if because == StoppedBecause::Interrupted {
+        let round = outcome.evaluation.round;
+        eprintln!("interrupted in round {round}: what was recorded until then is kept");
+        eprintln!("help: {}", way_on(folder, checkpointed));
+    } else if let Some(complaint) = outcome.complaint(scenario, guess, checkpointed) {
+        eprintln!("error: {complaint}");
     }
+    // All rounds are all that a scenario asks for here.
+    ExitCode::from(because.exit_code(because == StoppedBecause::MaxRounds))
 }
 
 /// How to continue a run that did not finish.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-use crate::air::{Air, Counters, LinkReport};
+use crate::air::{Air, Counters, FrameCounts, LinkReport};
+use crate::scenario::Scenario;
 use crate::swarm::ErrorKind;
 
 /// Why a run ended.
@@ -26,6 +27,20 @@ pub enum StoppedBecause {
     BooksBroken,
     /// A board was lost, or differed from its shadow.
     BoardsFailed,
+}
+
+impl StoppedBecause {
+    /// The exit code of a command whose run ended for this reason, and did what was asked or not.
+    pub const fn exit_code(self, is_success: bool) -> u8 {
+        match self {
+            _ if is_success => 0,
+            Self::Converged | Self::SmallGradient | Self::MaxRounds => 1,
+            Self::Diverged => 3,
+            Self::BoardsFailed => 4,
+            Self::BooksBroken => 6,
+            Self::Interrupted => 130,
+        }
+    }
 }
 
 /// Counts of the channel.
@@ -65,47 +80,29 @@ impl Serialize for FinalError {
         let mut keys = serializer.serialize_map(Some(3))?;
         keys.serialize_entry("error_kind", &self.kind)?;
         keys.serialize_entry(self.kind.one_percent_name(), &self.rounds_to_one_percent)?;
-        // JSON has no NaN and no infinity.
-        keys.serialize_entry(self.kind.name(), &self.last.is_finite().then_some(self.last))?;
+        keys.serialize_entry(self.kind.name(), &self.last)?;
         keys.end()
     }
 }
 
-/// The result of a run; `summary.json`.
+/// The section of `summary.json` that runs of all commands have. NaN and infinity are null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RunSummary {
+pub struct CommonSummary {
     /// Version of fabswarm.
     pub version: &'static str,
-    /// The problem.
-    pub problem: &'static str,
-    /// How.
     pub algorithm: &'static str,
-    /// Over which links.
     pub topology: &'static str,
-    /// By how many agents.
     pub agents: usize,
-    /// From which seed.
     pub seed: u64,
     /// Why it ended.
     pub stopped_because: StoppedBecause,
     /// Rounds completed; a round that failed does not count.
     pub rounds: u64,
-    /// The error in the end.
-    #[serde(flatten)]
-    pub error: FinalError,
-    /// The last recorded consensus error.
-    #[serde(serialize_with = "finite_or_null")]
+    /// The last consensus error.
     pub consensus_error: f64,
-    /// The last recorded tracking defect.
-    #[serde(serialize_with = "finite_or_null")]
+    /// The last tracking defect.
     pub tracking_defect: f64,
-    /// The most mass that one agent gave and others have not collected yet, where agents exchange frames.
-    pub mass_waiting: Option<f64>,
-    /// The part of such mass that is for members that are gone: down, or not in the epoch.
-    pub mass_owed_to_gone: Option<f64>,
-    /// Members that nobody has ever heard, where agents exchange frames: the answer is that of a swarm with them.
-    pub unheard_members: Option<Vec<u16>>,
-    /// Time the rounds took, with their metrics.
+    /// Time the rounds took, with their metrics, over all parts of a resumed run.
     pub seconds: f64,
     /// Rounds in that time.
     pub rounds_per_second: f64,
@@ -115,14 +112,61 @@ pub struct RunSummary {
     pub copies_lost: u64,
     /// Copies of frames that were heard and refused.
     pub copies_refused: u64,
+    /// Frames and copies by outcome, where agents exchange frames.
+    pub air: Option<AirReport>,
+}
+
+impl CommonSummary {
+    /// The section of a run of `scenario`, whose states and air are still to be filled in.
+    pub fn new(
+        scenario: &Scenario,
+        stopped_because: StoppedBecause,
+        rounds: u64,
+        seconds: f64,
+        counts: FrameCounts,
+    ) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            algorithm: scenario.algorithm.kind.word(),
+            topology: scenario.network.topology.word(),
+            agents: scenario.swarm.agents,
+            seed: scenario.seed,
+            stopped_because,
+            rounds,
+            consensus_error: f64::NAN,
+            tracking_defect: f64::NAN,
+            seconds,
+            rounds_per_second: rounds as f64 / seconds.max(f64::MIN_POSITIVE),
+            frames_sent: counts.sent,
+            copies_lost: counts.lost,
+            copies_refused: counts.refused,
+            air: None,
+        }
+    }
+}
+
+/// The result of a trial; `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    #[serde(flatten)]
+    pub common: CommonSummary,
+    /// The problem.
+    pub problem: &'static str,
+    /// The error in the end.
+    #[serde(flatten)]
+    pub error: FinalError,
+    /// The most mass that one agent gave and others have not collected yet, where agents exchange frames.
+    pub mass_waiting: Option<f64>,
+    /// The part of such mass that is for members that are gone: down, or not in the epoch.
+    pub mass_owed_to_gone: Option<f64>,
+    /// Members that nobody has ever heard, where agents exchange frames: the answer is that of a swarm with them.
+    pub unheard_members: Option<Vec<u16>>,
     /// Digests of boards that were compared with their shadows'.
     pub digest_checks: u64,
     /// Digests that differed.
     pub digest_mismatches: u64,
     /// The most stack that a board used, in bytes, where boards report it.
     pub deepest_stack_bytes: Option<u32>,
-    /// Frames and copies by outcome, where agents exchange frames.
-    pub air: Option<AirReport>,
     /// Numbers that only the problem knows.
     pub task: BTreeMap<String, f64>,
 }
@@ -132,9 +176,4 @@ impl RunSummary {
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain numbers and strings serialise") + "\n"
     }
-}
-
-/// JSON has no NaN and no infinity.
-fn finite_or_null<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    value.is_finite().then_some(value).serialize(serializer)
 }

@@ -59,7 +59,7 @@ impl ErrorKind {
 }
 
 /// One row of a run's metrics.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// Rounds done.
     pub round: u64,

@@ -31,11 +31,7 @@ impl Swarm for ScriptedSwarm {
             error,
             consensus_error: error * 0.3 * (1.2 + (self.round as f64 / 9.0).sin()),
             tracking_defect: 1e-7 * (1.0 + (self.round as f64 / 5.0).cos().abs()),
-            x_norm: 1.0,
-            y_norm: 1.0,
-            z_norm: 1.0,
-            upper_value: 1.0,
-            lower_value: 1.0,
+            ..Metrics::default()
         }
     }
 
@@ -83,9 +79,9 @@ fn falling(round: u64) -> f64 {
 fn it_goes_on_for_the_extra_rounds_after_convergence() {
     let outcome = outcome_of(&Scenario::default(), &mut scripted(falling));
     assert!(outcome.is_success);
-    assert_eq!(outcome.summary.stopped_because, StoppedBecause::Converged);
+    assert_eq!(outcome.summary.common.stopped_because, StoppedBecause::Converged);
     assert_eq!(outcome.summary.error.rounds_to_one_percent, Some(461));
-    assert_eq!(outcome.summary.rounds, 661);
+    assert_eq!(outcome.summary.common.rounds, 661);
     assert_eq!(outcome.summary.task["accuracy"], 0.5);
 }
 
@@ -96,7 +92,7 @@ fn an_error_that_comes_back_up_starts_the_wait_again() {
         &mut scripted(|round| if round == 50 || round >= 100 { 0.001 } else { 1.0 }),
     );
     assert_eq!(outcome.summary.error.rounds_to_one_percent, Some(50));
-    assert_eq!(outcome.summary.rounds, 300);
+    assert_eq!(outcome.summary.common.rounds, 300);
 }
 
 #[test]
@@ -104,9 +100,9 @@ fn a_goal_that_is_not_reached_is_no_success() {
     let mut scenario = Scenario::default();
     scenario.swarm.rounds = 70;
     let outcome = outcome_of(&scenario, &mut scripted(falling));
-    assert_eq!(outcome.summary.stopped_because, StoppedBecause::MaxRounds);
+    assert_eq!(outcome.summary.common.stopped_because, StoppedBecause::MaxRounds);
     assert!(!outcome.is_success);
-    assert_eq!(outcome.summary.rounds, 70);
+    assert_eq!(outcome.summary.common.rounds, 70);
 
     scenario.stop.error_below = 0.0;
     assert!(outcome_of(&scenario, &mut scripted(falling)).is_success, "all rounds were all that was asked");
@@ -117,12 +113,12 @@ fn divergence_keeps_the_run_folder() {
     let folder = tempfile::tempdir().unwrap();
     let mut swarm = ScriptedSwarm { round: 0, error: |_| 1.0, breaks_at: 30 };
     let outcome = run_into(folder.path(), &Scenario::default(), &mut swarm);
-    assert_eq!(outcome.summary.stopped_because, StoppedBecause::Diverged);
+    assert_eq!(outcome.summary.common.stopped_because, StoppedBecause::Diverged);
     let Some(SwarmError::Diverged(diverged)) = outcome.failure else { panic!("it diverged") };
     assert_eq!((diverged.round, diverged.agent), (30, 3));
     let metrics = std::fs::read_to_string(folder.path().join("metrics.csv")).unwrap();
     assert_eq!(metrics.lines().count(), 1 + 30, "a header and rounds 0 to 29");
-    assert_eq!(outcome.summary.rounds, 29, "the round that failed is in neither file");
+    assert_eq!(outcome.summary.common.rounds, 29, "the round that failed is in neither file");
 }
 
 #[test]

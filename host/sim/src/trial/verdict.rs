@@ -24,7 +24,7 @@ impl TrialOutcome {
         };
         let failure =
             self.failure.as_ref().map(|failure| failure.to_string().replace(LOWER_THE_STEPS, &remedy));
-        match summary.stopped_because {
+        match summary.common.stopped_because {
             StoppedBecause::Converged
             | StoppedBecause::SmallGradient
             | StoppedBecause::Interrupted
@@ -34,7 +34,7 @@ impl TrialOutcome {
                 let text = failure.unwrap_or_else(|| {
                     let what = format!(
                         "the swarm diverged: the {error} grew from {:.1e} to {last:.1e} in {} rounds",
-                        self.first_error, summary.rounds
+                        self.first_error, summary.common.rounds
                     );
                     Diagnostic::new(what, remedy).to_string()
                 });
@@ -54,7 +54,7 @@ impl TrialOutcome {
                 };
                 let what = format!(
                     "the {error} is {last:.3e} after all {} rounds, and the scenario asks for less than {}",
-                    summary.rounds, scenario.stop.error_below
+                    summary.common.rounds, scenario.stop.error_below
                 );
                 Some(Diagnostic::new(what, remedy).to_string())
             }

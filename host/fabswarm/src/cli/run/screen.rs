@@ -23,6 +23,7 @@ pub(super) fn summary(
     folder: &Path,
 ) -> String {
     let summary = &outcome.summary;
+    let common = &summary.common;
     let error = summary.error;
     let mut lines: Vec<(String, String)> = Vec::new();
     let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
@@ -30,14 +31,14 @@ pub(super) fn summary(
         "swarm",
         format!(
             "{}, {}, {}, {} topology, seed {}",
-            record::agents(summary.agents),
+            record::agents(common.agents),
             summary.problem,
-            summary.algorithm,
-            summary.topology,
-            summary.seed
+            common.algorithm,
+            common.topology,
+            common.seed
         ),
     );
-    let ended = match summary.stopped_because {
+    let ended = match common.stopped_because {
         StoppedBecause::Converged => {
             let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
             format!("{} below {below} for {rounds} rounds", error.kind.title())
@@ -52,24 +53,24 @@ pub(super) fn summary(
         StoppedBecause::BoardsFailed => "the boards failed".to_owned(),
         StoppedBecause::BooksBroken => "the ledgers do not balance".to_owned(),
     };
-    line("ended", format!("{ended}, after {} rounds in {:.2} s", summary.rounds, summary.seconds));
+    line("ended", format!("{ended}, after {} rounds in {:.2} s", common.rounds, common.seconds));
     let one_percent = match error.rounds_to_one_percent {
         Some(rounds) => format!("below 1 % after {rounds} rounds"),
         None => "never below 1 %".to_owned(),
     };
     line(error.kind.title(), format!("{:.3e}; {one_percent}", error.last));
-    line("consensus error", format!("{:.3e}", summary.consensus_error));
-    line("tracking defect", format!("{:.3e}", summary.tracking_defect));
-    line("speed", format!("{:.0} rounds/s", summary.rounds_per_second));
+    line("consensus error", format!("{:.3e}", common.consensus_error));
+    line("tracking defect", format!("{:.3e}", common.tracking_defect));
+    line("speed", format!("{:.0} rounds/s", common.rounds_per_second));
     // A frame is sent once and received as many copies, which are lost or rejected one by one.
     line(
         "frames",
         format!(
             "{} sent; {} of their copies lost, {} refused",
-            summary.frames_sent, summary.copies_lost, summary.copies_refused
+            common.frames_sent, common.copies_lost, common.copies_refused
         ),
     );
-    if let Some(report) = &summary.air {
+    if let Some(report) = &common.air {
         for (name, value) in air(report) {
             line(name, value);
         }
