@@ -16,11 +16,12 @@ use crate::csv_rows::csv_rows;
 use crate::npz::{self, NpyArray};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DataCell {
+pub(crate) enum DataCell {
     /// A number; `true` is 1.
     Number(f64),
     Text(String),
@@ -29,21 +30,22 @@ pub enum DataCell {
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DataTable {
+pub(crate) struct DataTable {
+    path: PathBuf,
     /// The names of its columns.
-    pub names: Vec<String>,
+    names: Vec<String>,
     /// Its rows, each with a cell for every name.
-    pub rows: Vec<Vec<DataCell>>,
+    rows: Vec<Vec<DataCell>>,
     /// How the file numbers each row: the line of a CSV file, from 1.
-    pub numbers: Vec<usize>,
+    numbers: Vec<usize>,
 }
 
 /// Arrays by their names.
-pub type NamedArrays = BTreeMap<String, NpyArray>;
+pub(crate) type NamedArrays = BTreeMap<String, NpyArray>;
 
 /// A file in memory.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DataFile {
+pub(crate) enum DataFile {
     Table(DataTable),
     Arrays(NamedArrays),
 }
@@ -53,7 +55,8 @@ impl DataFile {
     ///
     /// # Errors
     /// When it cannot be read, is none of these kinds, or of one that this build does not read.
-    pub fn read(path: &Path) -> Result<Self, Diagnostic> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Diagnostic> {
+        let refuse = |what: &str, remedy: &str| Err(Diagnostic::of_file(path, what, remedy));
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => {
                 let text = std::fs::read_to_string(path)
@@ -67,62 +70,48 @@ impl DataFile {
                 let remedy = format!(
                     "convert it: python3 -c 'import pandas; pandas.read_parquet(\"{from}\").to_csv(\"{to}\", index=False)'"
                 );
-                Err(Diagnostic::of_file(path, "fabswarm reads no Parquet", remedy))
+                refuse("fabswarm reads no Parquet", &remedy)
             }
             #[cfg(feature = "safetensors")]
             Some("safetensors") => tensors::read(path).map(Self::Arrays),
             #[cfg(not(feature = "safetensors"))]
-            Some("safetensors") => Err(Diagnostic::of_file(
-                path,
+            Some("safetensors") => refuse(
                 "this build of fabswarm reads no safetensors",
                 "build with `--features large`, or `full` for everything; or write it with numpy.savez, as .npz",
-            )),
-            _ => Err(Diagnostic::of_file(
-                path,
+            ),
+            _ => refuse(
                 "it is none of .csv, .npz and .safetensors",
                 "give a table, or named arrays such as numpy.savez writes",
-            )),
+            ),
         }
     }
 }
 
 impl DataTable {
+    /// Refuses the table.
+    fn refuse(&self, what: impl fmt::Display, remedy: impl Into<String>) -> Diagnostic {
+        Diagnostic::of_file(&self.path, what, remedy)
+    }
+
     /// Where a column is.
-    pub fn column(&self, name: &str) -> Option<usize> {
+    fn column(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }
 
     /// The number in a cell.
-    ///
-    /// # Errors
-    /// Where there is none.
-    pub fn number(&self, path: &Path, row: usize, column: usize) -> Result<f64, Diagnostic> {
+    fn number(&self, row: usize, column: usize) -> Result<f64, Diagnostic> {
         let place = format!("row {}, column `{}`", self.numbers[row], self.names[column]);
-        match &self.rows[row][column] {
-            DataCell::Number(number) if number.is_finite() => Ok(*number),
-            DataCell::Number(number) => Err(Diagnostic::of_file(
-                path,
-                format!("{place} is {number}"),
-                "fill in what is missing, or leave the row out",
-            )),
-            DataCell::Text(text) => Err(Diagnostic::of_file(
-                path,
-                format!("{place} is `{text}`"),
-                "give numbers; encode words as numbers first",
-            )),
-            DataCell::Empty => Err(Diagnostic::of_file(
-                path,
-                format!("{place} is empty"),
-                "fill in what is missing, or leave the row out",
-            )),
-        }
+        let (what, remedy) = match &self.rows[row][column] {
+            DataCell::Number(number) if number.is_finite() => return Ok(*number),
+            DataCell::Text(text) => (format!("`{text}`"), "give numbers; encode words as numbers first"),
+            DataCell::Number(number) => (number.to_string(), "fill in what is missing, or leave the row out"),
+            DataCell::Empty => ("empty".to_owned(), "fill in what is missing, or leave the row out"),
+        };
+        Err(self.refuse(format!("{place} is {what}"), remedy))
     }
 
     /// Refuses columns of inputs that number the rows, or are far too large for any step: both make agents diverge.
-    ///
-    /// # Errors
-    /// Where there is one, or a cell without a number.
-    pub fn check_inputs(&self, path: &Path, columns: &[usize]) -> Result<(), Diagnostic> {
+    fn check_inputs(&self, columns: &[usize]) -> Result<(), Diagnostic> {
         /// The largest input that is taken.
         const LARGEST: f64 = 1000.0;
         /// Rows from which numbers that rise by one count them.
@@ -130,32 +119,25 @@ impl DataTable {
         for &column in columns {
             let name = &self.names[column];
             let values: Vec<f64> =
-                (0..self.rows.len()).map(|row| self.number(path, row, column)).collect::<Result<_, _>>()?;
+                (0..self.rows.len()).map(|row| self.number(row, column)).collect::<Result<_, _>>()?;
             let is_index = ["", "id", "index", "unnamed: 0"].contains(&name.to_lowercase().as_str());
             if is_index
                 || (values.len() >= COUNTING && values.windows(2).all(|pair| pair[1] == pair[0] + 1.0))
             {
                 let what = format!("column `{name}` numbers the rows, and would be an input");
-                return Err(Diagnostic::of_file(path, what, "drop it; pandas writes none with index=False"));
+                return Err(self.refuse(what, "drop it; pandas writes none with index=False"));
             }
             let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
             if largest > LARGEST {
                 let what = format!("column `{name}` reaches {largest}, which no step suits");
-                return Err(Diagnostic::of_file(
-                    path,
-                    what,
-                    "scale every input to about -1 to 1, or drop it",
-                ));
+                return Err(self.refuse(what, "scale every input to about -1 to 1, or drop it"));
             }
         }
         Ok(())
     }
 
     /// Whether each row is a test sample: its `split` is `test` rather than `train`; without that column the last fifth.
-    ///
-    /// # Errors
-    /// Where `split` is something else.
-    pub fn is_test(&self, path: &Path) -> Result<Vec<bool>, Diagnostic> {
+    fn is_test(&self) -> Result<Vec<bool>, Diagnostic> {
         /// One test sample for so many samples.
         const SPLIT: usize = 5;
         let Some(split) = self.column("split") else {
@@ -172,7 +154,7 @@ impl DataTable {
                     DataCell::Empty => String::new(),
                 };
                 let what = format!("row {number}, column `split` is `{shown}`");
-                Err(Diagnostic::of_file(path, what, "give `train` or `test`"))
+                Err(self.refuse(what, "give `train` or `test`"))
             }
         };
         self.rows.iter().zip(&self.numbers).map(is_test).collect()
@@ -193,7 +175,7 @@ impl DataTable {
             rows.push(cells.into_iter().map(cell).collect());
             numbers.push(at);
         }
-        Ok(Self { names, rows, numbers })
+        Ok(Self { path: path.to_owned(), names, rows, numbers })
     }
 }
 
@@ -225,7 +207,7 @@ mod tests {
     fn without_a_split_the_last_fifth_is_for_testing() {
         let text: String = (0..10).map(|row| format!("{row}\n")).collect();
         let table = DataTable::from_csv(Path::new("own.csv"), &format!("a\n{text}")).unwrap();
-        let is_test = table.is_test(Path::new("own.csv")).unwrap();
+        let is_test = table.is_test().unwrap();
         assert_eq!(is_test.iter().position(|&is_test| is_test), Some(8));
     }
 
@@ -236,7 +218,7 @@ mod tests {
         let refused = |name: &str, value: Cell| {
             let rows: String = (0..30).map(|row| format!("{}\n", value(row))).collect();
             let table = DataTable::from_csv(path, &format!("{name}\n{rows}")).unwrap();
-            table.check_inputs(path, &[0]).map_err(|error| error.to_string())
+            table.check_inputs(&[0]).map_err(|error| error.to_string())
         };
         assert_eq!(refused("age", |row| (row * 7 % 30) as f64 / 10.0), Ok(()));
         let cases: [(&str, Cell, &str); 4] = [

@@ -84,7 +84,7 @@ impl SampleFile {
     /// When it cannot be read, has no training samples, or a column, row or number in it is wrong.
     pub fn read(path: &Path, target: &'static str, optional: &[&'static str]) -> Result<Self, Diagnostic> {
         let file = match DataFile::read(path)? {
-            DataFile::Table(table) => Self::table(path, &table, target, optional)?,
+            DataFile::Table(table) => Self::table(&table, target, optional)?,
             DataFile::Arrays(arrays) => Self::arrays(path, arrays, target, optional)?,
         };
         let width: usize = file.shape.iter().product();
@@ -94,61 +94,45 @@ impl SampleFile {
                 if let Some(at) = values.iter().position(|&value| !(value as f32).is_finite()) {
                     let row = rows.numbers[at / width];
                     let what = format!("{name} of {part} sample {row} has {}", values[at]);
-                    return Err(Diagnostic::of_file(
-                        path,
-                        what,
-                        "fill in what is missing, or leave the sample out",
-                    ));
+                    return Err(file.refuse(what, "fill in what is missing, or leave the sample out"));
                 }
             }
         }
         if file.train.is_empty() {
-            return Err(Diagnostic::of_file(
-                path,
-                "there are no training samples",
-                "mark them with `train` in the column `split`",
-            ));
+            let remedy = "mark them with `train` in the column `split`";
+            return Err(file.refuse("there are no training samples", remedy));
         }
         Ok(file)
     }
 
-    fn table(
-        path: &Path,
-        table: &DataTable,
-        target: &'static str,
-        optional: &[&'static str],
-    ) -> Result<Self, Diagnostic> {
+    fn table(table: &DataTable, target: &'static str, optional: &[&'static str]) -> Result<Self, Diagnostic> {
         if table.column(target).is_none() {
             let what = format!("there is no column `{target}`");
             let remedy = format!("name one of the columns `{target}`");
-            return Err(Diagnostic::of_file(path, what, remedy));
+            return Err(table.refuse(what, remedy));
         }
         let meaning = |name: &String| [target].iter().chain(optional).find(|known| *known == name).copied();
         let inputs: Vec<usize> = (0..table.names.len())
             .filter(|&column| table.names[column] != "split" && meaning(&table.names[column]).is_none())
             .collect();
         if inputs.is_empty() {
-            return Err(Diagnostic::of_file(
-                path,
-                "there is no column of inputs",
-                "give each feature a column of numbers",
-            ));
+            return Err(table.refuse("there is no column of inputs", "give each feature a column of numbers"));
         }
-        table.check_inputs(path, &inputs)?;
+        table.check_inputs(&inputs)?;
         let known: Vec<(usize, &'static str)> = (table.names.iter().enumerate())
             .filter_map(|(column, name)| Some((column, meaning(name)?)))
             .collect();
         let (mut train, mut test) = (SampleRows::default(), SampleRows::default());
-        for (row, is_test) in table.is_test(path)?.into_iter().enumerate() {
+        for (row, is_test) in table.is_test()?.into_iter().enumerate() {
             let rows = if is_test { &mut test } else { &mut train };
             for &column in &inputs {
-                rows.inputs.push(table.number(path, row, column)?);
+                rows.inputs.push(table.number(row, column)?);
             }
             for &(column, name) in &known {
                 // A test sample belongs to nobody.
                 let is_needed = !is_test || name == target || table.rows[row][column] != DataCell::Empty;
                 if is_needed {
-                    rows.columns.entry(name).or_default().push(table.number(path, row, column)?);
+                    rows.columns.entry(name).or_default().push(table.number(row, column)?);
                 }
             }
             rows.numbers.push(table.numbers[row]);
@@ -156,9 +140,9 @@ impl SampleFile {
         let count = test.len();
         if let Some((name, _)) = test.columns.iter().find(|(_, values)| values.len() != count) {
             let what = format!("`{name}` is given for some test samples and not for others");
-            return Err(Diagnostic::of_file(path, what, "give it for all of them, or for none"));
+            return Err(table.refuse(what, "give it for all of them, or for none"));
         }
-        Ok(Self { path: path.to_owned(), shape: [1, inputs.len(), 1], train, test })
+        Ok(Self { path: table.path.clone(), shape: [1, inputs.len(), 1], train, test })
     }
 
     fn arrays(

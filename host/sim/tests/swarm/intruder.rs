@@ -1,14 +1,9 @@
 //! The same run with and without an intruder. Its relays are left out: they are links that the graph does not have.
 
+use super::{Agents, agents, distance, run, scenario};
 use fabswarm_shared::agent::Agent;
-use fabswarm_sim::scenario::{
-    IntruderSection, ModeKind, OrderKind, PenaltyKind, Scenario, ScenarioCommand, resolve_text_for,
-};
-use fabswarm_sim::swarm::{AgentSwarm, Swarm};
-use fabswarm_sim::trial::{ExactAgents, exact_agents};
-use std::path::Path;
-
-type Agents = AgentSwarm<64>;
+use fabswarm_sim::scenario::{IntruderSection, ModeKind, OrderKind, PenaltyKind, Scenario};
+use fabswarm_sim::swarm::Swarm;
 
 /// Faults of the air that an intruder is added to, as lines of a scenario.
 const NOISE: &str = "iid_loss = 0.3\nbit_corruption = 0.02\nduplication = 0.05\nreordering = 0.05\n";
@@ -34,17 +29,6 @@ fn in_lock_step() -> Vec<Scenario> {
     ]
     .map(|lines| scenario(&lines))
     .into()
-}
-
-fn scenario(lines: &str) -> Scenario {
-    let text = format!("version = 1\n{lines}");
-    let file = Some((Path::new("scenario.toml"), text.as_str()));
-    resolve_text_for(ScenarioCommand::Run, file, &[]).unwrap_or_else(|error| panic!("{error}")).scenario
-}
-
-fn agents(scenario: &Scenario) -> Agents {
-    let ExactAgents { task, setup, air, .. } = exact_agents(scenario).unwrap();
-    AgentSwarm::new(task, air, scenario.swarm.agents, setup).unwrap()
 }
 
 /// All that the intruder does but relaying, `frames` times per round.
@@ -110,17 +94,9 @@ fn distance_in_free_running(scenario: &Scenario, rounds: u32, frames: u32) -> (f
         (0.6, 0.06, 0.06, Some(0.98));
     (algorithm.order, algorithm.penalty) = (OrderKind::CombineFirst, PenaltyKind::OneSided);
     let (mut alone, mut attacked) = (agents(&scenario), agents(&with_intruder(&scenario, frames)));
-    for _ in 0..rounds {
-        alone.step().unwrap_or_else(|error| panic!("{error}"));
-        attacked.step().unwrap_or_else(|error| panic!("attacked: {error}"));
-    }
-    let norm = |words: &mut dyn Iterator<Item = f32>| words.map(|word| word * word).sum::<f32>().sqrt();
-    let x = 5;
-    let gaps = alone.agents().zip(attacked.agents()).map(|(one, other)| {
-        let (one, other) = (&one.decision()[..x], &other.decision()[..x]);
-        norm(&mut one.iter().zip(other).map(|(a, b)| a - b)) / norm(&mut one.iter().copied())
-    });
-    (gaps.fold(0.0, f32::max), intruder_frames(&attacked))
+    run(&mut alone, rounds);
+    run(&mut attacked, rounds);
+    (distance(&attacked, &alone, scenario.swarm.agents), intruder_frames(&attacked))
 }
 
 #[test]
@@ -139,7 +115,7 @@ fn an_intruder_leaves_the_answer_of_free_running_agents() {
     }
 }
 
-/// `cargo nextest run -p fabswarm-sim --test intruder --run-ignored only --no-capture`
+/// `cargo nextest run -p fabswarm-sim --test swarm --run-ignored only --no-capture`
 #[test]
 #[ignore = "a million frames take minutes"]
 fn a_million_frames_change_nothing() {
