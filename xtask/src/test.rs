@@ -25,7 +25,8 @@ pub(crate) const EVERY_COMMAND: &str = "--features=fabswarm/full";
 
 /// Tests that take long: those in a module `long`, which others leave out by `#[ignore = "long: …"]`, and those that do more with the
 /// environment variable `FABSWARM_LONG`.
-const LONG_TESTS: &str = "test(/(^|::)long::/) + test(random_faults) + binary(fuzz_bounded) + binary(convergence) + binary(intruder)";
+const LONG_TESTS: &str = "test(/(^|::)long::/) + test(random_faults) + binary(fuzz_bounded) \
+    + (binary(swarm) & test(/^(convergence|intruder)::/))";
 
 #[rustfmt::skip]
 const STEPS: &[Step] = &[
