@@ -17,6 +17,8 @@ impl Scale {
     /// Values so many decades below the highest, or below 1 where a swarm diverged, are noise of the arithmetic; showing them
     /// would flatten the rest.
     const MOST_DECADES: f64 = 14.0;
+    /// Decades below which a scale names more than their powers.
+    const FEW_DECADES: f64 = 2.0;
     /// Decades above and below the values.
     const ROOM: f64 = 0.15;
 
@@ -67,6 +69,9 @@ impl Scale {
 
     /// Shares and names of round values, 6 or so.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
+        if self.is_logarithmic && self.high - self.low < Self::FEW_DECADES {
+            return self.ticks_within_decades();
+        }
         let rough = (self.high - self.low) / 6.0;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
@@ -82,6 +87,18 @@ impl Scale {
                 ((value - self.low) / (self.high - self.low), name)
             })
             .collect()
+    }
+
+    /// Ticks at 1, 2 and 5 times each power of ten: a scale of few decades has too few powers to read a value from.
+    fn ticks_within_decades(&self) -> Vec<(f64, String)> {
+        let powers = (self.low.floor() as i32..=self.high.ceil() as i32).map(f64::from);
+        let values = powers.flat_map(|power| [1, 2, 5].map(|digit| (digit, power)));
+        let ticks = values.map(|(digit, power)| {
+            let share = (power + f64::from(digit).log10() - self.low) / (self.high - self.low);
+            let name = power_of_ten(power);
+            (share, if digit == 1 { name } else { format!("{digit}·{name}") })
+        });
+        ticks.filter(|(share, _)| (0.0..=1.0).contains(share)).collect()
     }
 
     /// A value in few letters; all ticks of a scale have the same unit.
@@ -138,6 +155,8 @@ mod tests {
         let scale = Scale::decades("", [1.0, 1e-3, 1e20].into_iter());
         assert!(scale.low < -3.0 && scale.high > 20.0, "a divergence is shown from its beginning");
         assert!(Scale::decades("", [0.0].into_iter()).low.is_finite());
+        let scale = Scale::decades("", [0.3, 1.0].into_iter());
+        assert_eq!(names(&scale), ["2·10⁻¹", "5·10⁻¹", "10⁰"]);
     }
 
     #[test]
