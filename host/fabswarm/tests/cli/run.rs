@@ -22,6 +22,12 @@ fn a_bare_command_runs_the_default_scenario_into_a_numbered_folder() {
             "summary.json"
         ]
     );
+    // The tutorial shows it; `cp runs/0001-policy-evaluation/convergence.svg docs/` draws it anew.
+    let tutorial = include_str!("../../../../docs/convergence.svg");
+    assert!(
+        folder.read(&format!("{run}/convergence.svg")) == tutorial,
+        "docs/convergence.svg is of another run"
+    );
     let summary = folder.summary(run);
     assert_eq!((&summary["stopped_because"], &summary["agents"]), (&"converged".into(), &10.into()));
     let reached = summary["rounds_to_one_percent_distance"].as_u64().unwrap();
