@@ -138,7 +138,7 @@ pub fn measure_recorded(case: &BenchCase, rounds: u64) -> anyhow::Result<f64> {
     })?;
     let kept = RecordedTrial::start(&scenario, "", RunFolder::at(folder.path())?, None)?;
     let kept = kept.run(swarm.as_mut(), &mut NoObserver, &AtomicBool::new(false))?;
-    Ok(kept.outcome.summary.rounds_per_second)
+    Ok(kept.outcome.summary.common.rounds_per_second)
 }
 
 fn rounds_per_second(swarm: &mut dyn Swarm, seconds: f64) -> f64 {
