@@ -30,8 +30,11 @@ impl SimulatedFab {
         (algorithm.eta_x, algorithm.eta_y) = (setting.lambda * steps.upper, steps.lower);
         (algorithm.eta_z, algorithm.momentum) = (steps.twin.unwrap_or(steps.lower), momentum);
         // Each order has the self-weight that suits it.
-        (algorithm.order, algorithm.self_weight) =
-            if setting.adapt_first { (OrderKind::AdaptFirst, Some(0.95)) } else { (OrderKind::CombineFirst, Some(0.98)) };
+        (algorithm.order, algorithm.self_weight) = if setting.adapt_first {
+            (OrderKind::AdaptFirst, Some(0.95))
+        } else {
+            (OrderKind::CombineFirst, Some(0.98))
+        };
         algorithm.penalty = if setting.symmetric { PenaltyKind::Symmetric } else { PenaltyKind::OneSided };
         // Sealing changes no number, only the time it takes.
         scenario.frames.sealed = false;
