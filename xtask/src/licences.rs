@@ -13,8 +13,8 @@ const ALLOWED: [&str; 7] = [
     "LICENSE-MIT",
     "host/large/LICENSE-APACHE",
     "host/large/LICENSE-MIT",
-    "host/large/src/data/sample.rs",
-    "host/large/src/data/sample/LICENSE",
+    "host/data/src/sample.rs",
+    "host/data/src/sample/LICENSE",
     "xtask/src/licences.rs",
 ];
 

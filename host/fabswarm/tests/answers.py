@@ -26,7 +26,7 @@ def fabswarm(*arguments):
 
 def idx(name):
     """An array of the bundled sample."""
-    raw = gzip.decompress((here / "../../large/src/data/sample" / f"{name}-ubyte.gz").read_bytes())
+    raw = gzip.decompress((here / "../../data/src/sample" / f"{name}-ubyte.gz").read_bytes())
     dimensions = raw[3]
     shape = numpy.frombuffer(raw, ">u4", dimensions, 4)
     return numpy.frombuffer(raw, numpy.uint8, offset=4 + 4 * dimensions).reshape(shape)

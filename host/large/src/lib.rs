@@ -43,7 +43,6 @@
 
 pub mod bench;
 pub mod conformance;
-pub mod data;
 pub mod device;
 pub mod fab;
 pub mod layers;

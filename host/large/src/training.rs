@@ -7,6 +7,7 @@
 pub mod batches;
 pub mod block;
 pub mod checkpoint;
+mod cleaning_score;
 mod constants;
 pub mod events;
 pub(crate) mod links;
@@ -24,11 +25,11 @@ mod weights_table;
 use std::fmt::Display;
 use std::path::Path;
 
+pub use cleaning_score::CleaningScore;
 pub use setup::TrainingSetup;
 pub use trainer::{Trainer, TrainingPlan, TrainingRound};
 pub use weight_histogram::WeightHistogram;
 
-use crate::data::cleaning_score::CleaningScore;
 use crate::device::{self, MemoryUse};
 use crate::fab::ModelScore;
 use fabswarm_diagnostic::Diagnostic;

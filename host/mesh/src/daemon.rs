@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fabswarm_data::Cache;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_large::data::Cache;
 
 use crate::SAME_BUILD;
 use crate::certificates::Credentials;

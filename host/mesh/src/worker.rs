@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Instant;
 
+use fabswarm_data::Cache;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_large::data::Cache;
 use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;

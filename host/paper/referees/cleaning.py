@@ -21,7 +21,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-SAMPLE = pathlib.Path(__file__).parents[2] / "large/src/data/sample"
+SAMPLE = pathlib.Path(__file__).parents[2] / "data/src/sample"
 AGENTS, WIDTH, CLASSES, PERIOD = 5, 32, 10, 12
 CORRUPTION, VALIDATION, REGULARISATION = 0.4, 0.25, 0.002
 WHOLE = 1000

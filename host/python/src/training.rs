@@ -8,7 +8,7 @@ pub(crate) use present::run;
 #[cfg(feature = "large")]
 mod present {
     use crate::run_thread::{EndedRun, RowCollector};
-    use fabswarm_large::data::Cache;
+    use fabswarm_data::Cache;
     use fabswarm_large::device::Device;
     use fabswarm_large::device::cpu::Cpu;
     use fabswarm_large::device::cuda::{Cuda, Precision};

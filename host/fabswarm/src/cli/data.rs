@@ -9,10 +9,10 @@ use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::flags;
-use fabswarm_large::data::catalogue::{self, Entry};
-use fabswarm_large::data::fetch::{self, FetchOutcome, FetchProgress};
-use fabswarm_large::data::tokenizer::Tokenizer;
-use fabswarm_large::data::{self, Cache, CacheState, Tools, tokens};
+use fabswarm_data::catalogue::{self, Entry};
+use fabswarm_data::fetch::{self, FetchOutcome, FetchProgress};
+use fabswarm_data::tokenizer::Tokenizer;
+use fabswarm_data::{self as data, Cache, CacheState, Tools, tokens};
 
 /// A sentence has a begin and an end; no model of the BERT family reads more than 512 tokens.
 const SHORTEST: u64 = 2;

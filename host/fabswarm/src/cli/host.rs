@@ -11,8 +11,8 @@ use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{device, interrupt};
+use fabswarm_data::Cache;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_large::data::Cache;
 use fabswarm_mesh::certificates::{self, Credentials, STARTER};
 use fabswarm_mesh::cluster::Cluster;
 use fabswarm_mesh::daemon::{self, HostEvent, HostSetup};

@@ -16,7 +16,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use self::screen::Screen;
 use super::live::{self, LivePage};
 use super::{UNWRITTEN, device, flags, interrupt, output};
-use fabswarm_large::data::Cache;
+use fabswarm_data::Cache;
 use fabswarm_large::device::Device;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;

@@ -211,7 +211,7 @@ fn a_run_on_files_of_its_own_goes_on_from_another_folder() {
     for name in ["idx", "elsewhere"] {
         fs::create_dir(folder.join(name)).unwrap();
     }
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../large/src/data/sample");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/src/sample");
     for file in fs::read_dir(sample).unwrap().map(|file| file.unwrap()) {
         if file.path().extension().is_some_and(|extension| extension == "gz") {
             fs::copy(file.path(), folder.join("idx").join(file.file_name())).unwrap();

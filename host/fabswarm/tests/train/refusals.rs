@@ -43,7 +43,7 @@ fn encoder(folder: &Path, vocabulary: usize) {
         "layer_norm_eps": 1e-12, "hidden_act": "gelu"}}"#
     );
     fs::write(folder.join("config.json"), config).unwrap();
-    let tokenizer = include_str!("../../../large/src/data/tokenizer/small_tokenizer.json");
+    let tokenizer = include_str!("../../../data/src/tokenizer/small_tokenizer.json");
     fs::write(folder.join("tokenizer.json"), tokenizer).unwrap();
 }
 

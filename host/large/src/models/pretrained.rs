@@ -8,9 +8,9 @@ use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 
 use super::bert::BertEncoder;
-use crate::data::weights;
 use crate::layers::embedding::Tables;
 use crate::parameters::Layout;
+use fabswarm_data::weights;
 
 /// The keys of `config.json` we use.
 #[derive(Debug, Deserialize)]

@@ -4,8 +4,8 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 
-use crate::data::partition::shuffle;
 use crate::fab::RoundBatch;
+use fabswarm_data::partition::shuffle;
 
 /// Every agent's samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

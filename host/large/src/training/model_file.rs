@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::block::to_bytes;
 use super::{TrainingOutcome, TrainingSetup};
-use crate::data::{Features, Inputs};
+use fabswarm_data::{Features, Inputs};
 use fabswarm_sim::scenario::Scenario;
 
 /// The key of the metadata that holds [`ModelAbout`] as JSON. One key: the order of several would differ from run to run.

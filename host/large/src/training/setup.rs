@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::batches::Lists;
 use super::{ChanceBaseline, Error};
-use crate::data::own::{self, OwnColumns};
-use crate::data::shard::{DataShard, Histogram, ShardConfig, deal};
-use crate::data::tokenizer::Tokenizer;
-use crate::data::{Cache, Dataset, Features, Inputs, SAMPLE, catalogue};
 use crate::device::{Device, DeviceDataset};
 use crate::models::{BertEncoder, Model, image, pretrained};
 use crate::program::Input;
+use fabswarm_data::own::{self, OwnColumns};
+use fabswarm_data::shard::{DataShard, Histogram, ShardConfig, deal};
+use fabswarm_data::tokenizer::Tokenizer;
+use fabswarm_data::{Cache, Dataset, Features, Inputs, SAMPLE, catalogue};
 use fabswarm_sim::scenario::{ResolvedScenario, Scenario, TrainingMethod, TrainingSection};
 use fabswarm_sim::task::refuse_doubtful;
 use sha2::{Digest as _, Sha256};
@@ -270,7 +270,7 @@ fn load(cache: &Cache, name: &str) -> Result<(Dataset, OwnColumns), Error> {
         return Ok(own::read(path)?);
     }
     let is_tokens = path.extension().is_some_and(|extension| extension == "safetensors");
-    let data = if is_tokens { crate::data::tokens::load(path)? } else { crate::data::load(cache, name)? };
+    let data = if is_tokens { fabswarm_data::tokens::load(path)? } else { fabswarm_data::load(cache, name)? };
     Ok((data, OwnColumns::default()))
 }
 
@@ -380,7 +380,7 @@ fn encoder_for(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{LabelledSamples, Tokens};
+    use fabswarm_data::{LabelledSamples, Tokens};
 
     #[test]
     fn images_become_channels_last() {

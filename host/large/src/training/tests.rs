@@ -3,8 +3,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::checkpoint::Checkpoint;
 use super::*;
-use crate::data::{Cache, SAMPLE};
 use crate::device::cpu::Cpu;
+use fabswarm_data::{Cache, SAMPLE};
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, ScenarioCommand, keys, resolve_for};
 use toml_edit::Value;

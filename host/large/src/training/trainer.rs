@@ -8,13 +8,13 @@ use fabswarm_shared::scalar::Scalar as _;
 use super::batches::Batches;
 use super::block::BlockTrainer;
 use super::checkpoint::{self, Checkpoint};
+use super::cleaning_score::CleaningScore;
 use super::constants::{RunLength, config};
 use super::links::TrainingNetwork;
 use super::{
     Error, Evaluation, MemoryReport, SampleWeight, TrainingObserver, TrainingOutcome, TrainingSetup,
     WeightHistogram,
 };
-use crate::data::cleaning_score::CleaningScore;
 use crate::device::{Block, Device};
 use crate::fab::{Fab, FabConfig, RemoteHosts};
 use crate::plan::MemoryPlan;

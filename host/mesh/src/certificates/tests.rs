@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use fabswarm_large::data::Cache;
+use fabswarm_data::Cache;
 
 use super::*;
 use crate::cluster::Cluster;

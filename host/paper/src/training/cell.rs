@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
+use fabswarm_data::Cache;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_large::data::Cache;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
 use fabswarm_large::device::{Device, MemoryUse};

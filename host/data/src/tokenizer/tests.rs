@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::data::{Cache, model_folder};
+use crate::{Cache, model_folder};
 
 #[derive(Deserialize)]
 struct Example {

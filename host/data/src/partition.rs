@@ -76,7 +76,7 @@ pub fn dirichlet(
 }
 
 /// Puts a list into random order (Fisher and Yates).
-pub(crate) fn shuffle(list: &mut [u32], stream: &mut Stream) {
+pub fn shuffle(list: &mut [u32], stream: &mut Stream) {
     for last in (1..list.len()).rev() {
         // Samples are indexed by u32, so their number fits.
         let other = stream.below(last as u32 + 1) as usize;

@@ -4,9 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::data::CacheState;
-use crate::data::catalogue::{self, EntryKind};
-use crate::data::client::PackageManager;
+use crate::CacheState;
+use crate::catalogue::{self, EntryKind};
+use crate::client::PackageManager;
 
 /// sha256 of "abc".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -6,7 +6,6 @@
 mod archive;
 mod cache;
 pub mod catalogue;
-pub mod cleaning_score;
 mod client;
 mod dataset;
 mod error;

@@ -27,7 +27,7 @@ pub(super) fn fashion_mnist() -> Result<Dataset, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Cache, Inputs, load};
+    use crate::{Cache, Inputs, load};
 
     #[test]
     fn the_sample_has_every_class_equally_often() {
@@ -58,7 +58,7 @@ mod tests {
                     *left -= 1;
                     assert_eq!(few.labels[next], *label);
                     let picture =
-                        |images: &crate::data::Images, at: usize| images.pixels[at * 784..][..784].to_vec();
+                        |images: &crate::Images, at: usize| images.pixels[at * 784..][..784].to_vec();
                     assert_eq!(picture(few_images, next), picture(all_images, index));
                     next += 1;
                 }

@@ -163,7 +163,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::data::catalogue::find;
+    use crate::catalogue::find;
 
     #[test]
     fn absent_entries_name_the_command_that_fetches_them() {
