@@ -5,8 +5,6 @@ use std::sync::LazyLock;
 use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 
-use super::client::PackageManager;
-
 /// One data set or pretrained model.
 #[derive(Debug, Deserialize)]
 pub struct Entry {
@@ -68,6 +66,29 @@ impl File {
     /// to each block of 16 KiB that does not compress.
     pub(super) fn unpacked_limit(&self) -> u64 {
         if self.name.ends_with(".gz") { self.bytes + self.bytes / 1024 + 4096 } else { self.bytes }
+    }
+}
+
+/// A package manager that downloads packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PackageManager {
+    /// The client of Node.js.
+    Npm,
+    /// The client of Debian and its relatives.
+    Apt,
+    /// The client of Python.
+    Pip,
+}
+
+impl PackageManager {
+    /// The name people know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Apt => "apt-get",
+            Self::Pip => "pip",
+        }
     }
 }
 

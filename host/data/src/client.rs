@@ -7,33 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fabswarm_diagnostic::Diagnostic;
-use serde::Deserialize;
 
-use super::catalogue::{Entry, File, Package};
+use super::catalogue::{Entry, File, Package, PackageManager};
 use super::error::io_error;
 
-/// A package manager that downloads packages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PackageManager {
-    /// The client of Node.js.
-    Npm,
-    /// The client of Debian and its relatives.
-    Apt,
-    /// The client of Python.
-    Pip,
-}
-
 impl PackageManager {
-    /// The name people know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Npm => "npm",
-            Self::Apt => "apt-get",
-            Self::Pip => "pip",
-        }
-    }
-
     fn remedy(self) -> &'static str {
         match self {
             Self::Npm => "it comes with Node.js (Debian, Ubuntu: apt-get install npm)",

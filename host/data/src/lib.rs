@@ -7,6 +7,7 @@ mod archive;
 mod cache;
 pub mod catalogue;
 mod client;
+mod data_stream;
 mod dataset;
 mod error;
 pub mod fetch;

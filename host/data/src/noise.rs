@@ -1,6 +1,6 @@
 //! Asymmetric label noise: with probability cr, a class is mistaken for the one it is most like.
 
-use super::shard::DataStream;
+use super::data_stream::DataStream;
 
 /// The class each class is mistaken for: the paper's mapping of ten classes (of clothing: shirts for T-shirts, sandals for
 /// sneakers, …), the other class of two, the next class of any other number.

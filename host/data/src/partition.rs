@@ -6,7 +6,7 @@
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::Stream;
 
-use super::shard::DataStream;
+use super::data_stream::DataStream;
 
 /// An agent with fewer samples has no validation sample at nine to one.
 pub const FEWEST_SAMPLES: usize = 10;

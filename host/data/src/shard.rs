@@ -3,8 +3,8 @@
 use std::fmt;
 
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::rng::{Purpose, Stream};
 
+use super::data_stream::DataStream;
 use super::noise;
 use super::own::OwnColumns;
 use super::partition::{FEWEST_SAMPLES, dirichlet, shuffle};
@@ -108,28 +108,6 @@ fn by_agent(agents: &[usize], count: usize) -> Result<Vec<Vec<u32>>, Diagnostic>
             "lower swarm.agents, give it more samples, or leave the column `agent` out",
         )),
         None => Ok(dealt),
-    }
-}
-
-/// The use of a random stream of this module. All share one purpose of the swarm's generator and differ in its round,
-/// which has no other meaning while data is dealt out.
-#[derive(Clone, Copy)]
-pub(super) enum DataStream {
-    ClassOrder,
-    Split,
-    Corruption,
-    Shares { attempt: u32 },
-}
-
-impl DataStream {
-    pub(super) fn stream(self, seed: u64, index: u32) -> Stream {
-        let round = match self {
-            Self::ClassOrder => 0,
-            Self::Split => 1,
-            Self::Corruption => 2,
-            Self::Shares { attempt } => 3 + attempt,
-        };
-        Stream::new(seed, index, round, Purpose::Data)
     }
 }
 

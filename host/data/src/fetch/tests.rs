@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::CacheState;
-use crate::catalogue::{self, EntryKind};
-use crate::client::PackageManager;
+use crate::catalogue::{self, EntryKind, PackageManager};
 
 /// sha256 of "abc".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 use super::super::tests::{EvaluationLog, faults, scenario, sharper, train, with_ledger};
 use super::super::{Evaluation, TrainingOutcome, TrainingPlan, report};
 use super::*;
-use crate::data::Cache;
 use crate::device::{self, cpu::Cpu};
 use crate::fab::{RemoteHosts, StatePart, TrackerImbalance};
 use crate::training::checkpoint::Checkpoint;
+use fabswarm_data::Cache;
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::ResolvedScenario;
 
