@@ -1,4 +1,4 @@
-//! Layers: each lays its forward operations down, remembers what it saved, and lays its hand-derived backward operations.
+//! Layers: each lays its forward operations down, and hands over what lays its hand-derived backward operations.
 
 #[cfg(test)]
 mod checking;
@@ -24,14 +24,14 @@ pub use transformer::Transformer;
 
 use crate::program::{MemorySpace, ModelProgram, ProgramBuilder, View};
 
+/// Lays the backward operations of a layer for the gradient of its output, which they may overwrite. Returns the gradient of its
+/// input, or nothing where that is not wanted: the first layer of a model needs none.
+pub type Backward = Box<dyn FnOnce(&mut ProgramBuilder, View, bool) -> Option<View>>;
+
 /// A layer between two buffers of one agent.
 pub trait Layer: std::fmt::Debug {
-    /// Lays the forward operations and returns the output.
-    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View;
-
-    /// Lays the backward operations for the output gradient `d`, which it may overwrite, and returns the input gradient, or
-    /// nothing when `wants_input` is false (the first layer of a model needs none).
-    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View>;
+    /// Lays the forward operations. Returns the output, and what lays the backward operations.
+    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward);
 }
 
 /// Layers one after the other.
@@ -46,29 +46,33 @@ impl Sequence {
 }
 
 impl Layer for Sequence {
-    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        self.0.iter_mut().fold(x, |x, layer| layer.forward(builder, x))
-    }
-
-    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
-        let mut d = d;
-        for (depth, layer) in self.0.iter().enumerate().rev() {
-            d = layer.backward(builder, d, wants_input || depth > 0)?;
+    fn lay(&self, builder: &mut ProgramBuilder, mut x: View) -> (View, Backward) {
+        let mut all = Vec::new();
+        for layer in &self.0 {
+            let (out, backward) = layer.lay(builder, x);
+            x = out;
+            all.push(backward);
         }
-        Some(d)
+        let backward = |builder: &mut ProgramBuilder, mut d: View, wants_input: bool| {
+            for (depth, backward) in all.into_iter().enumerate().rev() {
+                d = backward(builder, d, wants_input || depth > 0)?;
+            }
+            Some(d)
+        };
+        (x, Box::new(backward))
     }
 }
 
 /// The program of a classifier: `body` from the batch to features, `loss` from there on.
-pub fn classifier(mut builder: ProgramBuilder, mut body: impl Layer, mut loss: CrossEntropy) -> ModelProgram {
+pub fn classifier(mut builder: ProgramBuilder, body: &impl Layer, loss: &CrossEntropy) -> ModelProgram {
     let features = builder.features();
-    let features = body.forward(&mut builder, features);
-    loss.forward(&mut builder, features);
+    let (features, body_backward) = body.lay(&mut builder, features);
+    let loss_backward = loss.lay(&mut builder, features);
     builder.begin_backward();
     // A body of no layers (softmax regression) hands the batch itself over: nothing lies below it.
     let has_body = features.place != MemorySpace::Features;
-    if let Some(d) = loss.backward(&mut builder, has_body) {
-        body.backward(&mut builder, d, false);
+    if let Some(d) = loss_backward(&mut builder, has_body) {
+        body_backward(&mut builder, d, false);
     }
     builder.finish()
 }

@@ -113,7 +113,7 @@ fn check_layer(samples: usize, inputs: usize, width: usize, layer: impl Layer + 
     let body = Sequence::default()
         .then(Linear::new("before", samples, inputs, width, Function::Identity))
         .then(layer);
-    check(classifier(builder, body, CrossEntropy::new("head", outputs)));
+    check(classifier(builder, &body, &CrossEntropy::new("head", outputs)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Token, position and (for BERT) type embeddings, summed.
 
-use super::Layer;
+use super::{Backward, Layer};
 use crate::parameters::Start;
 use crate::program::{Op, ProgramBuilder, View};
 
@@ -23,61 +23,34 @@ pub struct Embedding {
     tables: Tables,
     sequence: usize,
     width: usize,
-    words: usize,
-    positions: usize,
-    types: Option<usize>,
 }
 
 impl Embedding {
     pub fn new(tables: Tables, sequence: usize, width: usize) -> Self {
-        Embedding { tables, sequence, width, words: 0, positions: 0, types: None }
+        Embedding { tables, sequence, width }
     }
 }
 
 impl Layer for Embedding {
     /// The input is the batch's tokens, whatever `_x` is.
-    fn forward(&mut self, builder: &mut ProgramBuilder, _x: View) -> View {
-        let (tables, width) = (self.tables, self.width);
-        self.words =
-            builder.parameter("word_embeddings.weight", &[tables.vocabulary, width], Start::Uniform(BOUND));
-        self.positions = builder.parameter(
-            "position_embeddings.weight",
-            &[tables.positions, width],
-            Start::Uniform(BOUND),
-        );
-        self.types = (tables.types > 0).then(|| {
-            builder.parameter("token_type_embeddings.weight", &[tables.types, width], Start::Uniform(BOUND))
-        });
-        let out = builder.buffer(builder.samples() * self.sequence * width);
-        let &mut Embedding { words, positions, types, sequence, .. } = self;
-        builder.push(Op::Embed {
-            words,
-            positions,
-            types,
-            out,
-            sequence,
-            width,
-            first_position: tables.first_position,
-        });
-        out
-    }
-
-    fn backward(&self, builder: &mut ProgramBuilder, d: View, _wants_input: bool) -> Option<View> {
-        let &Embedding { words, positions, types, sequence, width, tables } = self;
-        builder.push(Op::ClearGradient { offset: words, words: tables.vocabulary * width });
-        builder.push(Op::ClearGradient { offset: positions, words: tables.positions * width });
-        if let Some(types) = types {
-            builder.push(Op::ClearGradient { offset: types, words: tables.types * width });
-        }
-        builder.push(Op::EmbedBackward {
-            d,
-            words,
-            positions,
-            types,
-            sequence,
-            width,
-            first_position: tables.first_position,
-        });
-        None
+    fn lay(&self, builder: &mut ProgramBuilder, _x: View) -> (View, Backward) {
+        let &Embedding { tables, sequence, width } = self;
+        let mut table = |name: &str, rows: usize| {
+            builder.parameter(&format!("{name}_embeddings.weight"), &[rows, width], Start::Uniform(BOUND))
+        };
+        let (words, positions) = (table("word", tables.vocabulary), table("position", tables.positions));
+        let types = (tables.types > 0).then(|| table("token_type", tables.types));
+        let out = builder.buffer(builder.samples() * sequence * width);
+        let first_position = tables.first_position;
+        builder.push(Op::Embed { words, positions, types, out, sequence, width, first_position });
+        let backward = move |builder: &mut ProgramBuilder, d: View, _wants_input: bool| {
+            let mut clear = |offset, rows| builder.push(Op::ClearGradient { offset, words: rows * width });
+            clear(words, tables.vocabulary);
+            clear(positions, tables.positions);
+            types.into_iter().for_each(|types| clear(types, tables.types));
+            builder.push(Op::EmbedBackward { d, words, positions, types, sequence, width, first_position });
+            None
+        };
+        (out, Box::new(backward))
     }
 }

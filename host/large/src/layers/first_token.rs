@@ -1,6 +1,6 @@
 //! Keeps the first token of every sequence: what a classifier reads off a BERT.
 
-use super::Layer;
+use super::{Backward, Layer};
 use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
@@ -16,17 +16,17 @@ impl FirstToken {
 }
 
 impl Layer for FirstToken {
-    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        let out = builder.buffer(builder.samples() * self.columns);
-        builder.push(Op::FirstRows { x, out, sequence: self.sequence, columns: self.columns });
-        out
-    }
-
-    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
-        wants_input.then(|| {
-            let dx = builder.buffer(builder.samples() * self.sequence * self.columns);
-            builder.push(Op::FirstRowsBackward { d, dx, sequence: self.sequence, columns: self.columns });
-            dx
-        })
+    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
+        let &FirstToken { sequence, columns } = self;
+        let out = builder.buffer(builder.samples() * columns);
+        builder.push(Op::FirstRows { x, out, sequence, columns });
+        let backward = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
+            wants_input.then(|| {
+                let dx = builder.buffer(builder.samples() * sequence * columns);
+                builder.push(Op::FirstRowsBackward { d, dx, sequence, columns });
+                dx
+            })
+        };
+        (out, Box::new(backward))
     }
 }

@@ -1,6 +1,6 @@
 //! `out = x W + b`, with W stored input × output.
 
-use super::Layer;
+use super::{Backward, Layer};
 use crate::parameters::Start;
 use crate::program::op::Operand;
 use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
@@ -12,15 +12,6 @@ pub struct Linear {
     /// Rows, inputs and outputs.
     sizes: [usize; 3],
     function: Function,
-    saved: Option<LinearSaved>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct LinearSaved {
-    weights: LinearWeights,
-    x: View,
-    /// The input that the function's derivative needs.
-    u: View,
 }
 
 impl Linear {
@@ -31,28 +22,26 @@ impl Linear {
         outputs: usize,
         function: Function,
     ) -> Self {
-        Linear { name: name.into(), sizes: [rows, inputs, outputs], function, saved: None }
+        Linear { name: name.into(), sizes: [rows, inputs, outputs], function }
     }
 }
 
 impl Layer for Linear {
-    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        let weights = LinearWeights::add(builder, &self.name, self.sizes);
+    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
+        let &Linear { ref name, sizes, function } = self;
+        let weights = LinearWeights::add(builder, name, sizes);
         let u = weights.multiply(builder, x);
-        self.saved = Some(LinearSaved { weights, x, u });
-        weights.activate(builder, u, self.function)
-    }
-
-    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
-        let LinearSaved { weights, x, u } = self.saved.expect("forward is laid before backward");
-        weights.activate_backward(builder, u, d, self.function);
-        weights.gradients(builder, x, d);
-        wants_input.then(|| weights.input_gradient(builder, d))
+        let backward = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
+            weights.activate_backward(builder, u, d, function);
+            weights.gradients(builder, x, d);
+            wants_input.then(|| weights.input_gradient(builder, d))
+        };
+        (weights.activate(builder, u, function), Box::new(backward))
     }
 }
 
 /// Where a weight matrix and its bias are, and what is multiplied with it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct LinearWeights {
     rows: usize,
     inputs: usize,

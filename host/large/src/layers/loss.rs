@@ -7,27 +7,27 @@ use crate::program::{Op, ProgramBuilder, View};
 pub struct CrossEntropy {
     name: String,
     inputs: usize,
-    weights: LinearWeights,
-    saved: Option<(View, View)>,
 }
 
 impl CrossEntropy {
     pub fn new(name: impl Into<String>, inputs: usize) -> Self {
-        CrossEntropy { name: name.into(), inputs, weights: LinearWeights::default(), saved: None }
+        CrossEntropy { name: name.into(), inputs }
     }
 
-    pub fn forward(&mut self, builder: &mut ProgramBuilder, x: View) {
+    /// Lays the forward operations. Returns what lays the backward operations, and gives the gradient of the layer's input where it
+    /// is wanted.
+    pub fn lay(
+        &self,
+        builder: &mut ProgramBuilder,
+        x: View,
+    ) -> impl FnOnce(&mut ProgramBuilder, bool) -> Option<View> + use<> {
         let (samples, classes) = (builder.samples(), builder.classes());
-        self.weights = LinearWeights::add(builder, &self.name, [samples, self.inputs, classes]);
-        let logits = self.weights.multiply(builder, x);
-        builder.push(Op::CrossEntropy { logits, bias: self.weights.bias, classes });
-        self.saved = Some((x, logits));
-    }
-
-    /// Returns the gradient of the layer's input, or nothing when `wants_input` is false.
-    pub fn backward(&self, builder: &mut ProgramBuilder, wants_input: bool) -> Option<View> {
-        let (x, d) = self.saved.expect("forward is laid before backward");
-        self.weights.gradients(builder, x, d);
-        wants_input.then(|| self.weights.input_gradient(builder, d))
+        let weights = LinearWeights::add(builder, &self.name, [samples, self.inputs, classes]);
+        let logits = weights.multiply(builder, x);
+        builder.push(Op::CrossEntropy { logits, bias: weights.bias, classes });
+        move |builder, wants_input| {
+            weights.gradients(builder, x, logits);
+            wants_input.then(|| weights.input_gradient(builder, logits))
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The maximum of disjoint squares.
 
-use super::Layer;
+use super::{Backward, Layer};
 use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
@@ -10,7 +10,6 @@ pub struct Pool {
     width: usize,
     channels: usize,
     size: usize,
-    saved: Option<View>,
 }
 
 impl Pool {
@@ -20,26 +19,22 @@ impl Pool {
             height % size == 0 && width % size == 0,
             "{height} x {width} is not made of squares of {size}"
         );
-        Pool { images, height, width, channels, size, saved: None }
+        Pool { images, height, width, channels, size }
     }
 }
 
 impl Layer for Pool {
-    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        let &mut Pool { images, height, width, channels, size, .. } = self;
+    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
+        let &Pool { images, height, width, channels, size } = self;
         let out = builder.buffer(images * (height / size) * (width / size) * channels);
         builder.push(Op::Pool { x, out, images, height, width, channels, size });
-        self.saved = Some(x);
-        out
-    }
-
-    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
-        let x = self.saved.expect("forward is laid before backward");
-        let &Pool { images, height, width, channels, size, .. } = self;
-        wants_input.then(|| {
-            let dx = builder.buffer(images * height * width * channels);
-            builder.push(Op::PoolBackward { x, d, dx, images, height, width, channels, size });
-            dx
-        })
+        let backward = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
+            wants_input.then(|| {
+                let dx = builder.buffer(images * height * width * channels);
+                builder.push(Op::PoolBackward { x, d, dx, images, height, width, channels, size });
+                dx
+            })
+        };
+        (out, Box::new(backward))
     }
 }

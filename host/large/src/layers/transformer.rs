@@ -4,7 +4,7 @@
 //! transposed or copied between products.
 
 use super::linear::LinearWeights;
-use super::{Layer, Norm};
+use super::{Backward, Layer, Norm};
 use crate::program::op::{DistanceBias, Operand};
 use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
 
@@ -29,6 +29,60 @@ impl TransformerShape {
     fn head(&self) -> usize {
         self.width / self.heads
     }
+
+    /// A product for every sample and head; operands of `width` columns hold heads side by side.
+    fn per_head(&self, [m, n, k]: [usize; 3], [a, b, c]: [Operand; 3], alpha: f64) -> Op {
+        let (outer, inner) = (self.samples, self.heads);
+        Op::Gemm(Gemm { m, n, k, a, b, c, alpha, beta: 0.0, outer, inner })
+    }
+
+    /// Query, key and value inside a packed buffer.
+    fn parts(&self, packed: View) -> [Operand; 3] {
+        let row = 3 * self.width;
+        [0, 1, 2].map(|part| {
+            Operand::new(packed.after(part * self.width), row).strides(self.sequence * row, self.head())
+        })
+    }
+
+    /// Heads side by side in rows of `width`.
+    fn heads(&self, x: View) -> Operand {
+        Operand::new(x, self.width).strides(self.sequence * self.width, self.head())
+    }
+
+    /// One square of scores per sample and head.
+    fn squares(&self, scores: View) -> Operand {
+        let area = self.sequence * self.sequence;
+        Operand::new(scores, self.sequence).strides(self.heads * area, area)
+    }
+
+    /// Lays the residual and a norm after a product `x`, with dropout between where it is on. Returns the output, and what lays the
+    /// backward operations: these give the gradients of the residual and of the product.
+    fn join(
+        self,
+        builder: &mut ProgramBuilder,
+        name: &str,
+        [x, residual]: [View; 2],
+        bias: usize,
+    ) -> (View, impl FnOnce(&mut ProgramBuilder, View) -> Option<[View; 2]> + use<>) {
+        let (rows, columns, rate) = (self.rows(), self.width, self.dropout);
+        let (norm, words) = (Norm::new(name, rows, columns, self.epsilon), rows * columns);
+        let layer = (rate > 0.0).then(|| builder.dropout_layer());
+        if let Some(layer) = layer {
+            let function = Function::Identity;
+            builder.push(Op::Activate { x, out: x, bias: Some(bias), rows, columns, function });
+            builder.push(Op::Dropout { x, out: x, words, rate, layer });
+        }
+        let bias = if layer.is_none() { Some(bias) } else { None };
+        let (out, backward) = norm.lay_after(builder, x, Some(residual), bias);
+        let backward = move |builder: &mut ProgramBuilder, d: View| {
+            let sum = backward(builder, d, true)?;
+            let Some(layer) = layer else { return Some([sum, sum]) };
+            let through = builder.buffer(words);
+            builder.push(Op::Dropout { x: sum, out: through, words, rate, layer });
+            Some([sum, through])
+        };
+        (out, backward)
+    }
 }
 
 #[derive(Debug)]
@@ -36,25 +90,6 @@ pub struct Transformer {
     name: String,
     shape: TransformerShape,
     distance_bias: Option<DistanceBias>,
-    projections: LinearWeights,
-    output: LinearWeights,
-    expand: LinearWeights,
-    contract: LinearWeights,
-    after_attention: Norm,
-    after_network: Norm,
-    dropouts: [u32; 2],
-    saved: Option<TransformerSaved>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct TransformerSaved {
-    x: View,
-    qkv: View,
-    p: View,
-    attended: View,
-    middle: View,
-    u: View,
-    expanded: View,
 }
 
 impl Transformer {
@@ -63,196 +98,74 @@ impl Transformer {
         shape: TransformerShape,
         distance_bias: Option<DistanceBias>,
     ) -> Self {
-        let norm = |name| Norm::new(name, shape.rows(), shape.width, shape.epsilon);
-        Transformer {
-            name: name.into(),
-            shape,
-            distance_bias,
-            projections: LinearWeights::default(),
-            output: LinearWeights::default(),
-            expand: LinearWeights::default(),
-            contract: LinearWeights::default(),
-            after_attention: norm("attention.output.LayerNorm"),
-            after_network: norm("output.LayerNorm"),
-            dropouts: [0; 2],
-            saved: None,
-        }
+        Transformer { name: name.into(), shape, distance_bias }
     }
 
-    /// A product for every sample and head; operands of `width` columns hold heads side by side.
-    fn per_head(&self, [m, n, k]: [usize; 3], [a, b, c]: [Operand; 3], alpha: f64) -> Op {
-        Op::Gemm(Gemm {
-            m,
-            n,
-            k,
-            a,
-            b,
-            c,
-            alpha,
-            beta: 0.0,
-            outer: self.shape.samples,
-            inner: self.shape.heads,
-        })
-    }
+    fn lay_within(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
+        let &Transformer { shape, distance_bias, .. } = self;
+        let TransformerShape { samples, sequence, width, heads, inner, .. } = shape;
+        let (rows, head) = (shape.rows(), shape.head());
+        let alpha = 1.0 / (head as f64).sqrt();
 
-    /// One of query (0), key (1) and value (2) inside a packed buffer.
-    fn part(&self, packed: View, part: usize) -> Operand {
-        let row = 3 * self.shape.width;
-        Operand::new(packed.after(part * self.shape.width), row)
-            .strides(self.shape.sequence * row, self.shape.head())
-    }
+        let projections = LinearWeights::add(builder, "attention.self.qkv", [rows, width, 3 * width]);
+        let qkv = projections.multiply(builder, x);
+        projections.activate(builder, qkv, Function::Identity);
+        let p = builder.buffer(samples * heads * sequence * sequence);
+        let [q, k, v] = shape.parts(qkv);
+        let scores = [q, k.transposed(), shape.squares(p)];
+        builder.push(shape.per_head([sequence, sequence, head], scores, alpha));
+        builder.push(Op::AttentionSoftmax { scores: p, heads, sequence, distance_bias });
+        let attended = builder.buffer(rows * width);
+        let values = [shape.squares(p), v, shape.heads(attended)];
+        builder.push(shape.per_head([sequence, head, sequence], values, 1.0));
 
-    /// Heads side by side in rows of `width`.
-    fn heads(&self, x: View) -> Operand {
-        Operand::new(x, self.shape.width).strides(self.shape.sequence * self.shape.width, self.shape.head())
-    }
+        let output = LinearWeights::add(builder, "attention.output.dense", [rows, width, width]);
+        let projected = output.multiply(builder, attended);
+        let (middle, after_attention) =
+            shape.join(builder, "attention.output.LayerNorm", [projected, x], output.bias);
 
-    /// One square of scores per sample and head.
-    fn squares(&self, scores: View) -> Operand {
-        let area = self.shape.sequence * self.shape.sequence;
-        Operand::new(scores, self.shape.sequence).strides(self.shape.heads * area, area)
-    }
+        let expand = LinearWeights::add(builder, "intermediate.dense", [rows, width, inner]);
+        let u = expand.multiply(builder, middle);
+        let expanded = expand.activate(builder, u, Function::Gelu);
+        let contract = LinearWeights::add(builder, "output.dense", [rows, inner, width]);
+        let contracted = contract.multiply(builder, expanded);
+        let (out, after_network) =
+            shape.join(builder, "output.LayerNorm", [contracted, middle], contract.bias);
 
-    /// Residual, norm and, when it is on, dropout between a product `x` and them.
-    fn join(
-        &mut self,
-        builder: &mut ProgramBuilder,
-        x: View,
-        residual: View,
-        bias: usize,
-        second: bool,
-    ) -> View {
-        let (rows, columns, rate) = (self.shape.rows(), self.shape.width, self.shape.dropout);
-        let (x, bias) = if rate > 0.0 {
-            self.dropouts[usize::from(second)] = builder.dropout_layer();
-            builder.push(Op::Activate {
-                x,
-                out: x,
-                bias: Some(bias),
-                rows,
-                columns,
-                function: Function::Identity,
-            });
-            builder.push(Op::Dropout {
-                x,
-                out: x,
-                words: rows * columns,
-                rate,
-                layer: self.dropouts[usize::from(second)],
-            });
-            (x, None)
-        } else {
-            (x, Some(bias))
+        let backward = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
+            let [sum, through] = after_network(builder, d)?;
+            contract.gradients(builder, expanded, through);
+            let du = contract.input_gradient(builder, through);
+            expand.activate_backward(builder, u, du, Function::Gelu);
+            expand.gradients(builder, middle, du);
+            // The residual's gradient is there already: the product adds to it.
+            expand.write_input_gradient(builder, du, sum, 1.0);
+
+            let [sum, through] = after_attention(builder, sum)?;
+            output.gradients(builder, attended, through);
+            let dattended = output.input_gradient(builder, through);
+
+            let (dqkv, dscores) = (builder.buffer(rows * 3 * width), builder.buffer(builder.words(p)));
+            let [dq, dk, dv] = shape.parts(dqkv);
+            let (dout, ds) = (shape.heads(dattended), shape.squares(dscores));
+            builder.push(shape.per_head([sequence, sequence, head], [dout, v.transposed(), ds], 1.0));
+            let values = [shape.squares(p).transposed(), dout, dv];
+            builder.push(shape.per_head([sequence, head, sequence], values, 1.0));
+            builder.push(Op::AttentionSoftmaxBackward { p, d: dscores, heads, sequence, distance_bias });
+            builder.push(shape.per_head([sequence, head, sequence], [ds, k, dq], alpha));
+            builder.push(shape.per_head([sequence, head, sequence], [ds.transposed(), q, dk], alpha));
+            projections.gradients(builder, x, dqkv);
+            wants_input.then(|| {
+                projections.write_input_gradient(builder, dqkv, sum, 1.0);
+                sum
+            })
         };
-        let norm = if second { &mut self.after_network } else { &mut self.after_attention };
-        norm.forward_after(builder, x, Some(residual), bias)
-    }
-
-    /// The gradient that goes into a product, from `d` of its sum with the residual.
-    fn part_of_join(&self, builder: &mut ProgramBuilder, d: View, second: bool) -> View {
-        let rate = self.shape.dropout;
-        if rate == 0.0 {
-            return d;
-        }
-        let words = self.shape.rows() * self.shape.width;
-        let out = builder.buffer(words);
-        builder.push(Op::Dropout { x: d, out, words, rate, layer: self.dropouts[usize::from(second)] });
-        out
+        (out, Box::new(backward))
     }
 }
 
 impl Layer for Transformer {
-    fn forward(&mut self, builder: &mut ProgramBuilder, x: View) -> View {
-        let TransformerShape { samples, sequence, width, heads, inner, .. } = self.shape;
-        let (rows, head, alpha) =
-            (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
-        let name = self.name.clone();
-        builder.within(&name, |builder| {
-            let sizes = [rows, width, 3 * width];
-            self.projections = LinearWeights::add(builder, "attention.self.qkv", sizes);
-            let qkv = self.projections.multiply(builder, x);
-            self.projections.activate(builder, qkv, Function::Identity);
-            let p = builder.buffer(samples * heads * sequence * sequence);
-            let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, part));
-            builder.push(self.per_head(
-                [sequence, sequence, head],
-                [q, k.transposed(), self.squares(p)],
-                alpha,
-            ));
-            builder.push(Op::AttentionSoftmax {
-                scores: p,
-                heads,
-                sequence,
-                distance_bias: self.distance_bias,
-            });
-            let attended = builder.buffer(rows * width);
-            builder.push(self.per_head(
-                [sequence, head, sequence],
-                [self.squares(p), v, self.heads(attended)],
-                1.0,
-            ));
-
-            let sizes = [rows, width, width];
-            self.output = LinearWeights::add(builder, "attention.output.dense", sizes);
-            let projected = self.output.multiply(builder, attended);
-            let middle = self.join(builder, projected, x, self.output.bias, false);
-
-            self.expand = LinearWeights::add(builder, "intermediate.dense", [rows, width, inner]);
-            let u = self.expand.multiply(builder, middle);
-            let expanded = self.expand.activate(builder, u, Function::Gelu);
-
-            self.contract = LinearWeights::add(builder, "output.dense", [rows, inner, width]);
-            let contracted = self.contract.multiply(builder, expanded);
-            let out = self.join(builder, contracted, middle, self.contract.bias, true);
-            self.saved = Some(TransformerSaved { x, qkv, p, attended, middle, u, expanded });
-            out
-        })
-    }
-
-    fn backward(&self, builder: &mut ProgramBuilder, d: View, wants_input: bool) -> Option<View> {
-        let TransformerSaved { x, qkv, p, attended, middle, u, expanded } =
-            self.saved.expect("forward is laid before backward");
-        let TransformerShape { sequence, width, heads, .. } = self.shape;
-        let (rows, head, alpha) =
-            (self.shape.rows(), self.shape.head(), 1.0 / (self.shape.head() as f64).sqrt());
-
-        let sum = self.after_network.backward(builder, d, true)?;
-        let through = self.part_of_join(builder, sum, true);
-        self.contract.gradients(builder, expanded, through);
-        let du = self.contract.input_gradient(builder, through);
-        self.expand.activate_backward(builder, u, du, Function::Gelu);
-        self.expand.gradients(builder, middle, du);
-        // The residual's gradient is there already: the product adds to it.
-        self.expand.write_input_gradient(builder, du, sum, 1.0);
-
-        let sum = self.after_attention.backward(builder, sum, true)?;
-        let through = self.part_of_join(builder, sum, false);
-        self.output.gradients(builder, attended, through);
-        let dattended = self.output.input_gradient(builder, through);
-
-        let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, part));
-        let (dqkv, dscores) = (builder.buffer(rows * 3 * width), builder.buffer(builder.words(p)));
-        let [dq, dk, dv] = [0, 1, 2].map(|part| self.part(dqkv, part));
-        let (dout, ds) = (self.heads(dattended), self.squares(dscores));
-        builder.push(self.per_head([sequence, sequence, head], [dout, v.transposed(), ds], 1.0));
-        builder.push(self.per_head(
-            [sequence, head, sequence],
-            [self.squares(p).transposed(), dout, dv],
-            1.0,
-        ));
-        builder.push(Op::AttentionSoftmaxBackward {
-            p,
-            d: dscores,
-            heads,
-            sequence,
-            distance_bias: self.distance_bias,
-        });
-        builder.push(self.per_head([sequence, head, sequence], [ds, k, dq], alpha));
-        builder.push(self.per_head([sequence, head, sequence], [ds.transposed(), q, dk], alpha));
-        self.projections.gradients(builder, x, dqkv);
-        wants_input.then(|| {
-            self.projections.write_input_gradient(builder, dqkv, sum, 1.0);
-            sum
-        })
+    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
+        builder.within(&self.name, |builder| self.lay_within(builder, x))
     }
 }

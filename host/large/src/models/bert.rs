@@ -2,10 +2,12 @@
 
 use crate::layers::embedding::Tables;
 use crate::layers::transformer::TransformerShape;
-use crate::layers::{CrossEntropy, Dropout, Embedding, FirstToken, Layer, Linear, Norm, Transformer};
+use crate::layers::{
+    CrossEntropy, Dropout, Embedding, FirstToken, Layer, Linear, Norm, Sequence, Transformer,
+};
 use crate::parameters::Start;
 use crate::program::op::DistanceBias;
-use crate::program::{Function, Input, ModelProgram, ProgramBuilder};
+use crate::program::{Function, Input, ModelProgram, Op, ProgramBuilder};
 
 /// Buckets and furthest distance of MPNet's attention bias; its published configurations give the bucket count only.
 const FURTHEST: usize = 128;
@@ -56,56 +58,40 @@ impl BertEncoder {
             epsilon: self.epsilon,
             dropout: self.dropout,
         };
-        let mut embedding = Embedding::new(self.tables, self.sequence, self.width);
-        let mut norm = Norm::new("LayerNorm", rows, self.width, self.epsilon);
-        let mut dropout = (self.dropout > 0.0).then(|| Dropout::new(rows * self.width, self.dropout));
+        let embeddings = Sequence::default()
+            .then(Embedding::new(self.tables, self.sequence, self.width))
+            .then(Norm::new("LayerNorm", rows, self.width, self.epsilon));
         let features = builder.features();
-        let mut x = builder.within("embeddings", |builder| {
-            let x = embedding.forward(builder, features);
-            norm.forward(builder, x)
+        let (x, below) = builder.within("embeddings", |builder| embeddings.lay(builder, features));
+        let distance_bias = self.distance_buckets.map(|buckets| {
+            let name = "encoder.relative_attention_bias.weight";
+            let table = builder.parameter(name, &[buckets, self.heads], Start::Constant(0.0));
+            DistanceBias { table, buckets, furthest: FURTHEST }
         });
-        if let Some(dropout) = &mut dropout {
-            x = dropout.forward(&mut builder, x);
+        let mut body = Sequence::default();
+        if self.dropout > 0.0 {
+            body = body.then(Dropout::new(rows * self.width, self.dropout));
         }
-        let distance_bias = self.distance_buckets.map(|buckets| DistanceBias {
-            table: builder.parameter(
-                "encoder.relative_attention_bias.weight",
-                &[buckets, self.heads],
-                Start::Constant(0.0),
-            ),
-            buckets,
-            furthest: FURTHEST,
-        });
-        let mut layers: Vec<Transformer> = (0..self.layers)
-            .map(|i| Transformer::new(format!("encoder.layer.{i}"), shape, distance_bias))
-            .collect();
-        for layer in &mut layers {
-            x = layer.forward(&mut builder, x);
+        for i in 0..self.layers {
+            body = body.then(Transformer::new(format!("encoder.layer.{i}"), shape, distance_bias));
         }
-        let mut first = FirstToken::new(self.sequence, self.width);
-        x = first.forward(&mut builder, x);
-        let mut pooler = Linear::new("pooler.dense", samples, self.width, self.width, Function::Tanh);
-        x = pooler.forward(&mut builder, x);
-        let mut loss = CrossEntropy::new("classifier", self.width);
-        loss.forward(&mut builder, x);
+        let body = body.then(FirstToken::new(self.sequence, self.width)).then(Linear::new(
+            "pooler.dense",
+            samples,
+            self.width,
+            self.width,
+            Function::Tanh,
+        ));
+        let (x, above) = body.lay(&mut builder, x);
+        let loss = CrossEntropy::new("classifier", self.width).lay(&mut builder, x);
 
         builder.begin_backward();
         if let Some(bias) = distance_bias {
-            builder.push(crate::program::Op::ClearGradient {
-                offset: bias.table,
-                words: bias.buckets * self.heads,
-            });
+            let words = bias.buckets * self.heads;
+            builder.push(Op::ClearGradient { offset: bias.table, words });
         }
-        let mut d = loss.backward(&mut builder, true);
-        let mut back = |layer: &dyn Layer| d = d.and_then(|d| layer.backward(&mut builder, d, true));
-        back(&pooler);
-        back(&first);
-        layers.iter().rev().for_each(|layer| back(layer));
-        if let Some(dropout) = &dropout {
-            back(dropout);
-        }
-        back(&norm);
-        back(&embedding);
+        let d = loss(&mut builder, true).and_then(|d| above(&mut builder, d, true));
+        d.and_then(|d| below(&mut builder, d, true));
         builder.finish()
     }
 }

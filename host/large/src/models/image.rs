@@ -202,7 +202,7 @@ pub(super) fn program(model: &Model, samples: usize) -> ModelProgram {
         shape =
             layer.output(shape).expect("layers of a file fit when they are read, and those of a name always");
     }
-    classifier(builder, body, CrossEntropy::new("head", shape.iter().product()))
+    classifier(builder, &body, &CrossEntropy::new("head", shape.iter().product()))
 }
 
 /// The layers of an image model before its classifier.
