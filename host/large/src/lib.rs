@@ -15,7 +15,7 @@
 //!
 //! # fn main() -> Result<(), fabswarm_large::device::Error> {
 //! let device = Cpu::<f32>::new();
-//! let model = Model::Mlp { inputs: 8, hidden: 4, classes: 2 };
+//! let model = Model::mlp(8, 4, 2);
 //! let task = UpperLevel::Cleaning { regularisation: 0.002 };
 //! let config = FabConfig { steps: [1.0, 0.03, 0.03], ..FabConfig::new(2, task, 1, 2) };
 //! let data = synthetic::dataset(&device, &model, 6)?;

@@ -6,41 +6,52 @@ pub mod pretrained;
 
 use crate::program::{Input, ModelProgram};
 pub use bert::BertEncoder;
-pub use image::LayerConfig;
+pub use image::{ImageModel, LayerConfig};
 
-/// A model by name and size.
+/// What all agents train, each its own copy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
-    /// One linear layer: convex, the smallest that learns.
-    SoftmaxRegression { inputs: usize, classes: usize },
-    /// Two linear layers with ReLU between them; the paper's Fashion-MNIST model has 256 hidden units.
-    Mlp { inputs: usize, hidden: usize, classes: usize },
-    /// LeNet-like: two convolutions of 5 × 5 with pooling, two linear layers.
-    LeNet { side: usize, channels: usize, classes: usize },
-    /// The layers of a file, on images of height, width and channels.
-    Layers { shape: [usize; 3], layers: Vec<LayerConfig>, classes: usize },
+    /// Layers one after the other, on images or on numbers.
+    Image(ImageModel),
     /// BERT or MPNet with a classifier on its first token.
     Encoder(BertEncoder),
 }
 
 impl Model {
+    /// One linear layer: convex, the smallest that learns.
+    pub const fn softmax(inputs: usize, classes: usize) -> Self {
+        Model::Image(ImageModel { shape: [1, 1, inputs], layers: Vec::new(), classes })
+    }
+
+    /// Two linear layers with ReLU between them; the paper's Fashion-MNIST model has 256 hidden units.
+    pub fn mlp(inputs: usize, hidden: usize, classes: usize) -> Self {
+        Model::Image(ImageModel::new([1, 1, inputs], [("hidden", LayerConfig::dense(hidden))], classes))
+    }
+
+    /// LeNet-like: two convolutions of 5 × 5 with pooling, two linear layers.
+    pub fn lenet(side: usize, channels: usize, classes: usize) -> Self {
+        let pooling = LayerConfig::Pooling { size: 2 };
+        let layers = [
+            ("conv1", LayerConfig::convolution(6)),
+            ("pool1", pooling.clone()),
+            ("conv2", LayerConfig::convolution(16)),
+            ("pool2", pooling),
+            ("hidden1", LayerConfig::dense(120)),
+            ("hidden2", LayerConfig::dense(84)),
+        ];
+        Model::Image(ImageModel::new([side, side, channels], layers, classes))
+    }
+
     pub fn input(&self) -> Input {
         match self {
-            Model::SoftmaxRegression { inputs, .. } | Model::Mlp { inputs, .. } => {
-                Input::Features { width: *inputs }
-            }
-            Model::LeNet { side, channels, .. } => Input::Features { width: side * side * channels },
-            Model::Layers { shape, .. } => Input::Features { width: shape.iter().product() },
+            Model::Image(model) => Input::Features { width: model.shape.iter().product() },
             Model::Encoder(encoder) => Input::Tokens { sequence: encoder.sequence },
         }
     }
 
     pub fn classes(&self) -> usize {
         match self {
-            Model::SoftmaxRegression { classes, .. }
-            | Model::Mlp { classes, .. }
-            | Model::LeNet { classes, .. }
-            | Model::Layers { classes, .. } => *classes,
+            Model::Image(model) => model.classes,
             Model::Encoder(encoder) => encoder.classes,
         }
     }
@@ -59,7 +70,7 @@ impl Model {
             Model::Encoder(_) => {
                 vec!["encoder as published, weights transposed to input x output, query, key and value side by side".to_owned()]
             }
-            _ => image::description(self),
+            Model::Image(model) => model.description(),
         };
         layers.push("head: x @ head.weight + head.bias".to_owned());
         layers
@@ -69,7 +80,7 @@ impl Model {
     pub fn program(&self, samples: usize) -> ModelProgram {
         match self {
             Model::Encoder(encoder) => encoder.program(samples),
-            _ => image::program(self, samples),
+            Model::Image(model) => model.program(samples),
         }
     }
 }

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn state_is_six_vectors_per_agent_and_two_more_for_momentum_and_for_a_ledger() {
-        let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+        let model = Model::mlp(784, 256, 10);
         let of = |config: FabConfig| MemoryPlan::new(&Cpu::<f32>::new(), &model, &config, 0).state;
         assert_eq!(of(config(10)), 10 * 6 * 203_584 * 4);
         assert_eq!(of(FabConfig { momentum: 0.7, ..config(10) }), 10 * 8 * 203_584 * 4);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_ledger_takes_a_vector_a_link_and_two_for_every_round_a_frame_may_be_late() {
-        let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+        let model = Model::mlp(784, 256, 10);
         let of = |late_rounds| {
             let ledger = Ledger { keep: 0.98, late_rounds, audiences: Vec::new() };
             MemoryPlan::new(&Cpu::<f32>::new(), &model, &FabConfig { ledger: Some(ledger), ..config(10) }, 0)
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_what_would() {
         let device = Cpu::<f32>::new();
-        let model = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+        let model = Model::mlp(784, 256, 10);
         let config = config(100_000_000);
         let refusal =
             MemoryPlan::new(&device, &model, &config, 0).check(&device, &model, &config, 0).unwrap_err();

@@ -5,7 +5,6 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use crate::device::{Device, DeviceDataset, Result};
 use crate::models::Model;
-use crate::program::Input;
 
 /// Words in [-.5, .5), stream by stream.
 pub fn words(stream: u32, count: usize) -> Vec<f64> {
@@ -21,17 +20,16 @@ pub fn dataset<D: Device>(device: &D, model: &Model, samples: usize) -> Result<D
     let width = model.input().width();
     let mut stream = Stream::new(2, 0, 0, Purpose::Noise);
     let (mut features, mut tokens, mut lengths) = (None, None, None);
-    match model.input() {
-        Input::Features { .. } => {
+    match model {
+        Model::Image(_) => {
             let values: Vec<D::Scalar> =
                 words(3, samples * width).into_iter().map(D::Scalar::from_f64).collect();
             let mut buffer = device.reals(values.len())?;
             device.write(&mut buffer, 0, &values)?;
             features = Some(buffer);
         }
-        Input::Tokens { sequence } => {
-            let Model::Encoder(encoder) = model else { unreachable!("only encoders read tokens") };
-            let vocabulary = encoder.tables.vocabulary as u32;
+        Model::Encoder(encoder) => {
+            let (sequence, vocabulary) = (encoder.sequence, encoder.tables.vocabulary as u32);
             let upload = |values: Vec<u32>| -> Result<D::Indices> {
                 let mut buffer = device.indices(values.len())?;
                 device.write_indices(&mut buffer, &values)?;

@@ -110,7 +110,7 @@ fn round<D: SharedMemory>(
     }
     let asked = Instant::now();
     let (decisions, trackers): (Vec<_>, Vec<_>) =
-        trainer.expected().into_iter().partition(|expected| expected.part == ParcelPart::Decisions);
+        trainer.expected()?.into_iter().partition(|expected| expected.part == ParcelPart::Decisions);
     for expected in decisions {
         let parcel = fetch(run, peers, round, expected)?;
         take(run, trainer, near, peers, expected, parcel)?;

@@ -42,11 +42,11 @@ fn models() -> Vec<(&'static str, f64, Model)> {
         ..encoder.clone()
     };
     vec![
-        ("softmax regression", 1.0, Model::SoftmaxRegression { inputs: 20, classes: 10 }),
-        ("mlp", 1.0, Model::Mlp { inputs: 40, hidden: 32, classes: 10 }),
-        ("mlp of odd sizes", 2.0, Model::Mlp { inputs: 37, hidden: 21, classes: 3 }),
-        ("lenet", 1.0, Model::LeNet { side: 12, channels: 1, classes: 10 }),
-        ("lenet on many rows", 4.0, Model::LeNet { side: 28, channels: 1, classes: 10 }),
+        ("softmax regression", 1.0, Model::softmax(20, 10)),
+        ("mlp", 1.0, Model::mlp(40, 32, 10)),
+        ("mlp of odd sizes", 2.0, Model::mlp(37, 21, 3)),
+        ("lenet", 1.0, Model::lenet(12, 1, 10)),
+        ("lenet on many rows", 4.0, Model::lenet(28, 1, 10)),
         ("bert", 1.0, Model::Encoder(encoder)),
         ("bert of odd sizes, with dropout", 1.0, Model::Encoder(odd)),
         ("mpnet", 1.0, Model::Encoder(mpnet)),

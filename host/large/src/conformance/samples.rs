@@ -107,7 +107,7 @@ impl<S: Scalar> ConformanceData<S> {
 }
 
 /// The model that is compared with the shared one.
-pub(super) const MODEL: Model = Model::SoftmaxRegression { inputs: INPUTS, classes: CLASSES };
+pub(super) const MODEL: Model = Model::softmax(INPUTS, CLASSES);
 
 /// Whom each agent hears in a round of a time-varying directed graph.
 pub(super) fn heard_in(round: u32) -> Vec<Vec<usize>> {

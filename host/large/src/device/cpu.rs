@@ -9,6 +9,7 @@ mod norms;
 mod pass;
 mod pointwise;
 mod shared;
+mod steps;
 mod text;
 
 use std::marker::PhantomData;

@@ -11,7 +11,8 @@ use super::FabConfig;
 use super::exchange::Exchange;
 use super::parcel::{ParcelRoute, ParcelSink, ParcelSource};
 use super::vectors::{ExchangedVectors, Tracking};
-use crate::device::{Block, Device, Packed, Result};
+use crate::device::{Block, Device, Error, Packed, Result};
+use fabswarm_diagnostic::Diagnostic;
 
 /// The way in which all sets of vectors of a swarm are mixed. Sets are numbered as in `FabState::sets`.
 #[derive(Debug)]
@@ -46,14 +47,11 @@ impl<D: Device> Mixing<D> {
     }
 
     /// Writes the exchange of `round` to the device.
-    ///
-    /// # Panics
-    /// When it is not of the kind the swarm was made for.
     pub(super) fn write(&mut self, device: &D, round: u32, exchange: &Exchange) -> Result<()> {
         match (self, exchange) {
             (Mixing::Weights(weights), Exchange::Weights(exchange)) => weights.write(device, exchange),
             (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => ledger.write(device, round, exchange),
-            _ => wrong_kind(exchange),
+            _ => Err(wrong_kind(exchange)),
         }
     }
 
@@ -93,21 +91,18 @@ impl<D: Device> Mixing<D> {
     }
 
     /// Words of a parcel.
-    ///
-    /// # Panics
-    /// When `exchange` is not of the kind the swarm was made for.
     pub(super) fn parcel_words(
         &self,
         exchange: &Exchange,
         parcel: ParcelRoute,
         sets: &[ExchangedVectors<D>],
-    ) -> usize {
+    ) -> Result<usize> {
         let items = match (self, exchange) {
             (Mixing::Weights(_), Exchange::Weights(exchange)) => exchange.senders(parcel).len(),
             (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => ledger.parcel_vectors(exchange, parcel),
-            _ => wrong_kind(exchange),
+            _ => return Err(wrong_kind(exchange)),
         };
-        items * sets.iter().map(|set| set.packed.groups * set.packed.stride).sum::<usize>()
+        Ok(items * sets.iter().map(|set| set.packed.groups * set.packed.stride).sum::<usize>())
     }
 
     /// Puts a parcel into `sink`, at the start of `round`.
@@ -126,7 +121,7 @@ impl<D: Device> Mixing<D> {
             (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => {
                 ledger.write_parcel(device, (round, exchange), parcel, sets, sink)
             }
-            _ => wrong_kind(exchange),
+            _ => Err(wrong_kind(exchange)),
         }
     }
 
@@ -146,11 +141,15 @@ impl<D: Device> Mixing<D> {
             (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => {
                 ledger.take_parcel(device, (round, exchange), parcel, source)
             }
-            _ => wrong_kind(exchange),
+            _ => Err(wrong_kind(exchange)),
         }
     }
 }
 
-fn wrong_kind(exchange: &Exchange) -> ! {
-    panic!("a swarm of another kind got {exchange:?}")
+fn wrong_kind(exchange: &Exchange) -> Error {
+    let mixes_by = match exchange {
+        Exchange::Weights(_) => "weights",
+        Exchange::Ledger(_) => "a ledger",
+    };
+    Diagnostic::bare(format!("a swarm that mixes in another way cannot mix by {mixes_by}")).into()
 }

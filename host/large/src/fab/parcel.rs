@@ -44,7 +44,7 @@ pub(crate) struct ParcelRoute {
 
 impl<D: Device> Fab<D> {
     /// Words of a parcel in a round with this `exchange`.
-    pub(crate) fn parcel_words(&self, exchange: &Exchange, parcel: ParcelRoute) -> usize {
+    pub(crate) fn parcel_words(&self, exchange: &Exchange, parcel: ParcelRoute) -> Result<usize> {
         self.state.mixing.parcel_words(exchange, parcel, &self.state.sets)
     }
 

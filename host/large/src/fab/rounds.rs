@@ -13,8 +13,8 @@ const CLOSED: usize = 6;
 impl<D: Device> Fab<D> {
     /// One round.
     ///
-    /// # Panics
-    /// When `exchange` is not of the kind the configuration asks for.
+    /// # Errors
+    /// When the device fails, or `exchange` is not of the kind the configuration asks for.
     pub fn round(&mut self, exchange: &Exchange, draw: &RoundBatch) -> Result<()> {
         self.round += 1;
         self.write_draw(draw)?;
@@ -24,8 +24,8 @@ impl<D: Device> Fab<D> {
 
     /// The first half of a round on one of several hosts: all that needs decisions, but no trackers, of the others.
     ///
-    /// # Panics
-    /// When `exchange` is not of the kind the configuration asks for.
+    /// # Errors
+    /// As [`Fab::round`].
     pub fn descend(&mut self, exchange: &Exchange, draw: &RoundBatch) -> Result<()> {
         self.round = self.rounds() + 1;
         self.is_between = true;

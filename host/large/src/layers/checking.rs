@@ -118,7 +118,7 @@ fn check_layer(samples: usize, inputs: usize, width: usize, layer: impl Layer + 
 
 #[test]
 fn loss_with_sample_weights() {
-    check(Model::SoftmaxRegression { inputs: 4, classes: 3 }.program(5));
+    check(Model::softmax(4, 3).program(5));
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn dropout_repeats_its_mask_on_the_way_back() {
 
 #[test]
 fn whole_image_models() {
-    check(Model::Mlp { inputs: 6, hidden: 5, classes: 3 }.program(4));
-    check(Model::LeNet { side: 8, channels: 1, classes: 3 }.program(2));
+    check(Model::mlp(6, 5, 3).program(4));
+    check(Model::lenet(8, 1, 3).program(2));
 }
 
 fn tiny_encoder() -> BertEncoder {

@@ -5,9 +5,8 @@ use std::path::Path;
 use fabswarm_sim::Diagnostic;
 use serde::Deserialize;
 
-use super::Model;
 use crate::layers::{Conv2d, CrossEntropy, Linear, Norm, Pool, Sequence, classifier};
-use crate::program::{Function, Geometry, ModelProgram, ProgramBuilder};
+use crate::program::{Function, Geometry, Input, ModelProgram, ProgramBuilder};
 
 /// Most units or filters of a layer, and most layers of a file.
 const MOST_UNITS: usize = 65_536;
@@ -50,11 +49,7 @@ struct LayerFile {
     layer: Vec<LayerConfig>,
 }
 
-/// The layers of the file at `path`, for inputs of height, width and channels.
-///
-/// # Errors
-/// Where it cannot be read, or a layer does not fit what comes before it.
-pub fn read(path: &Path, shape: [usize; 3]) -> Result<Vec<LayerConfig>, Diagnostic> {
+fn read(path: &Path, shape: [usize; 3]) -> Result<Vec<LayerConfig>, Diagnostic> {
     let refuse = |what: &dyn std::fmt::Display, remedy: &str| {
         Diagnostic::new(format!("{}: {what}", path.display()), remedy)
     };
@@ -76,6 +71,15 @@ pub fn read(path: &Path, shape: [usize; 3]) -> Result<Vec<LayerConfig>, Diagnost
 }
 
 impl LayerConfig {
+    pub(super) const fn dense(units: usize) -> Self {
+        LayerConfig::Dense { units, function: Function::Relu }
+    }
+
+    /// A convolution of 5 × 5.
+    pub(super) const fn convolution(filters: usize) -> Self {
+        LayerConfig::Convolution { filters, kernel: 5, function: Function::Relu }
+    }
+
     /// The height, width and channels of what it makes of an input, or what does not fit and the remedy.
     fn output(&self, [height, width, channels]: [usize; 3]) -> Result<[usize; 3], (String, String)> {
         let is_image = height * width > 1;
@@ -162,71 +166,72 @@ impl LayerConfig {
     }
 }
 
-/// The height, width and channels of a model's input, and its layers before the classifier by name.
-fn layers(model: &Model) -> ([usize; 3], Vec<(String, LayerConfig)>) {
-    let dense = |units| LayerConfig::Dense { units, function: Function::Relu };
-    let convolution = |filters| LayerConfig::Convolution { filters, kernel: 5, function: Function::Relu };
-    let pooling = LayerConfig::Pooling { size: 2 };
-    let named = |layers: &[(&str, LayerConfig)]| -> Vec<_> {
-        layers.iter().map(|(name, layer)| ((*name).to_owned(), layer.clone())).collect()
-    };
-    match *model {
-        Model::SoftmaxRegression { inputs, .. } => ([1, 1, inputs], Vec::new()),
-        Model::Mlp { inputs, hidden, .. } => ([1, 1, inputs], named(&[("hidden", dense(hidden))])),
-        Model::LeNet { side, channels, .. } => {
-            let layers = [
-                ("conv1", convolution(6)),
-                ("pool1", pooling.clone()),
-                ("conv2", convolution(16)),
-                ("pool2", pooling),
-                ("hidden1", dense(120)),
-                ("hidden2", dense(84)),
-            ];
-            ([side, side, channels], named(&layers))
-        }
-        Model::Layers { shape, ref layers, .. } => {
-            let name = |(at, layer): (usize, &LayerConfig)| (format!("layer{}", at + 1), layer.clone());
-            (shape, layers.iter().enumerate().map(name).collect())
-        }
-        Model::Encoder(_) => unreachable!("an encoder reads tokens"),
-    }
+/// A model of images, or of numbers that are none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageModel {
+    /// Height, width and channels of its input.
+    pub shape: [usize; 3],
+    /// Its layers before the classifier, by name.
+    pub(super) layers: Vec<(String, LayerConfig)>,
+    pub classes: usize,
 }
 
-/// The passes of an image model.
-pub(super) fn program(model: &Model, samples: usize) -> ModelProgram {
-    let builder = ProgramBuilder::new(model.input(), samples, model.classes());
-    let (mut shape, layers) = layers(model);
-    let mut body = Sequence::default();
-    for (name, layer) in &layers {
-        body = layer.add_to(body, name, samples, shape);
-        shape =
-            layer.output(shape).expect("layers of a file fit when they are read, and those of a name always");
+impl ImageModel {
+    pub(super) fn new<'n>(
+        shape: [usize; 3],
+        layers: impl IntoIterator<Item = (&'n str, LayerConfig)>,
+        classes: usize,
+    ) -> Self {
+        let layers = layers.into_iter().map(|(name, layer)| (name.to_owned(), layer)).collect();
+        ImageModel { shape, layers, classes }
     }
-    classifier(builder, &body, &CrossEntropy::new("head", shape.iter().product()))
-}
 
-/// The layers of an image model before its classifier.
-pub(super) fn description(model: &Model) -> Vec<String> {
-    layers(model).1.iter().map(|(name, layer)| layer.description(name)).collect()
+    /// The layers of the file at `path`, for inputs of height, width and channels.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or a layer does not fit what comes before it.
+    pub fn read(path: &Path, shape: [usize; 3], classes: usize) -> Result<Self, Diagnostic> {
+        let layers = (1..).zip(read(path, shape)?).map(|(number, layer)| (format!("layer{number}"), layer));
+        Ok(ImageModel { shape, layers: layers.collect(), classes })
+    }
+
+    pub(super) fn program(&self, samples: usize) -> ModelProgram {
+        let width = self.shape.iter().product();
+        let builder = ProgramBuilder::new(Input::Features { width }, samples, self.classes);
+        let (mut shape, mut body) = (self.shape, Sequence::default());
+        for (name, layer) in &self.layers {
+            body = layer.add_to(body, name, samples, shape);
+            shape = layer
+                .output(shape)
+                .expect("layers of a file fit when they are read, and those of a name always");
+        }
+        classifier(builder, &body, &CrossEntropy::new("head", shape.iter().product()))
+    }
+
+    /// Its layers before the classifier, in words.
+    pub(super) fn description(&self) -> Vec<String> {
+        self.layers.iter().map(|(name, layer)| layer.description(name)).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::Model;
 
     #[test]
     fn parameter_counts_are_the_published_ones() {
         let count = |model: Model| model.program(1).layout.count();
-        assert_eq!(count(Model::SoftmaxRegression { inputs: 784, classes: 10 }), 7_850);
-        assert_eq!(count(Model::Mlp { inputs: 784, hidden: 256, classes: 10 }), 203_530);
-        assert_eq!(count(Model::LeNet { side: 28, channels: 1, classes: 10 }), 107_786);
+        assert_eq!(count(Model::softmax(784, 10)), 7_850);
+        assert_eq!(count(Model::mlp(784, 256, 10)), 203_530);
+        assert_eq!(count(Model::lenet(28, 1, 10)), 107_786);
     }
 
-    fn read_text(text: &str, shape: [usize; 3]) -> Result<Vec<LayerConfig>, String> {
+    fn read_text(text: &str, shape: [usize; 3]) -> Result<Model, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
         std::fs::write(&path, text).unwrap();
-        read(&path, shape).map_err(|error| error.to_string())
+        ImageModel::read(&path, shape, 10).map(Model::Image).map_err(|error| error.to_string())
     }
 
     const LENET: &str = r#"
@@ -241,9 +246,8 @@ mod tests {
 
     #[test]
     fn lenet_from_a_file_is_lenet() {
-        let shape = [28, 28, 1];
-        let own = Model::Layers { shape, layers: read_text(LENET, shape).unwrap(), classes: 10 };
-        let (own, lenet) = (own.program(3), Model::LeNet { side: 28, channels: 1, classes: 10 }.program(3));
+        let own = read_text(LENET, [28, 28, 1]).unwrap();
+        let (own, lenet) = (own.program(3), Model::lenet(28, 1, 10).program(3));
         assert_eq!(own.layout.start::<f32>(1), lenet.layout.start::<f32>(1));
         assert_eq!(format!("{:?}", own.forward), format!("{:?}", lenet.forward));
     }

@@ -104,11 +104,12 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         for &agent in heard.forgetting() {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }
-        let of = |(part, to): (ParcelPart, usize)| {
-            let words = self.swarm.parcel_words(&heard, self.route(self.host, to, part));
-            OutgoingParcel { to, part, bytes: words * size_of::<f32>() }
-        };
-        let outgoing = self.other_hosts().map(of).filter(|parcel| parcel.bytes > 0).collect();
+        let mut outgoing = Vec::new();
+        for (part, to) in self.other_hosts() {
+            let words = self.swarm.parcel_words(&heard, self.route(self.host, to, part))?;
+            outgoing.push(OutgoingParcel { to, part, bytes: words * size_of::<f32>() });
+        }
+        outgoing.retain(|parcel| parcel.bytes > 0);
         self.heard = Some(heard);
         Ok(outgoing)
     }
@@ -157,13 +158,17 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     }
 
     /// The parcels that this host needs in the round that has begun, in the order in which it needs them.
-    pub fn expected(&self) -> Vec<ExpectedParcel> {
-        let Some(heard) = &self.heard else { return Vec::new() };
-        let of = |(part, from): (ParcelPart, usize)| {
-            let words = self.swarm.parcel_words(heard, self.route(from, self.host, part));
-            ExpectedParcel { from, part, bytes: words * size_of::<f32>() }
-        };
-        self.other_hosts().map(of).filter(|parcel| parcel.bytes > 0).collect()
+    ///
+    /// # Panics
+    /// When no round has begun.
+    pub fn expected(&self) -> Result<Vec<ExpectedParcel>, Error> {
+        let mut expected = Vec::new();
+        for (part, from) in self.other_hosts() {
+            let words = self.swarm.parcel_words(self.heard(), self.route(from, self.host, part))?;
+            expected.push(ExpectedParcel { from, part, bytes: words * size_of::<f32>() });
+        }
+        expected.retain(|parcel| parcel.bytes > 0);
+        Ok(expected)
     }
 
     /// Takes an expected parcel.

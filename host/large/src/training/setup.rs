@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::batches::Lists;
 use super::{ChanceBaseline, Error};
 use crate::device::{Device, DeviceDataset};
-use crate::models::{BertEncoder, Model, image, pretrained};
+use crate::models::{BertEncoder, ImageModel, Model, pretrained};
 use crate::program::Input;
 use fabswarm_data::own::{self, OwnColumns};
 use fabswarm_data::shard::{DataShard, Histogram, ShardConfig, deal};
@@ -317,12 +317,11 @@ fn image_model(
         })
     };
     Ok(match training.model.as_str() {
-        "softmax" => Model::SoftmaxRegression { inputs, classes },
-        "mlp" => Model::Mlp { inputs, hidden: training.model_width, classes },
-        "lenet" => Model::LeNet { side: square()?, channels, classes },
+        "softmax" => Model::softmax(inputs, classes),
+        "mlp" => Model::mlp(inputs, training.model_width, classes),
+        "lenet" => Model::lenet(square()?, channels, classes),
         name if is_layer_file(name) => {
-            let shape = [height, width, channels];
-            Model::Layers { shape, layers: image::read(Path::new(name), shape)?, classes }
+            Model::Image(ImageModel::read(Path::new(name), [height, width, channels], classes)?)
         }
         _ => {
             let remedy = "for images take softmax, mlp, lenet, or a .toml file of layers";

@@ -66,7 +66,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let engine = if is_gpu { word("precision") } else { "cpu" };
     let show =
         |model: &str, measured: Measurement| println!("engine=fabswarm-{engine} model={model} {measured}");
-    let mlp = Model::Mlp { inputs: 784, hidden: 256, classes: 10 };
+    let mlp = Model::mlp(784, 256, 10);
     let bert = Model::Encoder(BertEncoder::bert_base(BERT_TOKENS));
     let cuda = || Cuda::new(precision);
     match word("job") {

@@ -1,10 +1,9 @@
-//! One agent's pass: its memory, and which function does which operation.
+//! The memory of one agent during a pass.
 
 use std::ops::Range;
 
-use super::{images, matrix, norms, pointwise, text};
 use crate::program::arena::Arena;
-use crate::program::{Buffer, BufferPrecision, MemorySpace, Op, View};
+use crate::program::{Buffer, BufferPrecision, Id, MemorySpace, View};
 use crate::real::Real;
 
 /// The memory that one agent reads and writes during a pass.
@@ -26,9 +25,17 @@ pub(super) struct AgentPass<'a, S> {
 /// Intermediate buffers of one agent and where each lies.
 #[derive(Debug)]
 pub(super) struct Workspace<'a, S> {
-    arena: &'a Arena,
-    buffers: &'a [Buffer],
-    words: &'a mut [S],
+    pub arena: &'a Arena,
+    pub buffers: &'a [Buffer],
+    pub words: &'a mut [S],
+}
+
+/// Where the words from `offset` to the end of a buffer lie.
+fn range_in(arena: &Arena, buffers: &[Buffer], id: Id, offset: usize) -> Range<usize> {
+    let Buffer { words, precision } = buffers[id.0];
+    let space = if precision == BufferPrecision::Exact { arena.activation_words() } else { 0 };
+    let start = space + arena.offset(id);
+    start + offset..start + words
 }
 
 impl<S: Real> Workspace<'_, S> {
@@ -37,11 +44,7 @@ impl<S: Real> Workspace<'_, S> {
         let MemorySpace::Buffer(id) = view.place else {
             panic!("{view:?} is written to, but is not a buffer")
         };
-        let buffer = self.buffers[id.0];
-        let space =
-            if buffer.precision == BufferPrecision::Exact { self.arena.activation_words() } else { 0 };
-        let start = space + self.arena.offset(id);
-        start + view.offset..start + buffer.words
+        range_in(self.arena, self.buffers, id, view.offset)
     }
 
     /// The words of several buffers at once.
@@ -95,15 +98,7 @@ impl<'a, S: Real> ReadBuffers<'a, S> {
             MemorySpace::Features => &agent.1[view.offset..],
             MemorySpace::Gradient => panic!("no operation reads the gradient"),
             MemorySpace::Buffer(id) => {
-                let buffer = self.buffers[id.0];
-                let space = if buffer.precision == BufferPrecision::Exact {
-                    self.arena.activation_words()
-                } else {
-                    0
-                };
-                let start = space + self.arena.offset(id);
-                let end = start + buffer.words;
-                let start = start + view.offset;
+                let Range { start, end } = range_in(self.arena, self.buffers, id, view.offset);
                 if end <= self.gap.start {
                     &self.before[start..end]
                 } else {
@@ -111,44 +106,6 @@ impl<'a, S: Real> ReadBuffers<'a, S> {
                     &self.after[start - self.gap.end..end - self.gap.end]
                 }
             }
-        }
-    }
-}
-
-impl<S: Real> AgentPass<'_, S> {
-    /// Runs operations in order.
-    pub(super) fn run(&mut self, ops: &[Op], arena: &Arena, buffers: &[Buffer], words: &mut [S]) {
-        let mut memory = Workspace { arena, buffers, words };
-        for op in ops {
-            self.step(op, &mut memory);
-        }
-    }
-
-    fn step(&mut self, op: &Op, memory: &mut Workspace<'_, S>) {
-        match *op {
-            Op::Gemm(ref gemm) => matrix::gemm(self, memory, gemm),
-            Op::Activate { .. }
-            | Op::ActivateBackward { .. }
-            | Op::BiasGradient { .. }
-            | Op::Dropout { .. } => {
-                pointwise::step(self, memory, op);
-            }
-            Op::CrossEntropy { logits, bias, classes } => {
-                pointwise::cross_entropy(self, memory.one(logits), bias, classes)
-            }
-            Op::ClearGradient { offset, words } => self.gradient[offset..offset + words].fill(S::ZERO),
-            Op::Patches { .. } | Op::PatchesBackward { .. } | Op::Pool { .. } | Op::PoolBackward { .. } => {
-                images::step(self, memory, op);
-            }
-            Op::Norm { .. } | Op::NormBackward { .. } | Op::NormGradient { .. } => {
-                norms::step(self, memory, op)
-            }
-            Op::Embed { .. }
-            | Op::EmbedBackward { .. }
-            | Op::AttentionSoftmax { .. }
-            | Op::AttentionSoftmaxBackward { .. }
-            | Op::FirstRows { .. }
-            | Op::FirstRowsBackward { .. } => text::step(self, memory, op),
         }
     }
 }

@@ -101,8 +101,11 @@ impl RemoteHosts<f32> for LocalHosts {
             let parcels: Vec<Vec<Parcel>> = trainers.iter_mut().map(begin).collect();
             for (host, trainer) in trainers.iter_mut().enumerate() {
                 // Decisions come before trackers, which the descent does not need.
-                let (decisions, trackers): (Vec<_>, Vec<_>) =
-                    trainer.expected().into_iter().partition(|parcel| parcel.part == ParcelPart::Decisions);
+                let (decisions, trackers): (Vec<_>, Vec<_>) = trainer
+                    .expected()
+                    .unwrap()
+                    .into_iter()
+                    .partition(|parcel| parcel.part == ParcelPart::Decisions);
                 for (half, expected) in [decisions, trackers].into_iter().enumerate() {
                     for ExpectedParcel { from, part, bytes } in expected {
                         let is_it = |parcel: &&Parcel| (parcel.to, parcel.part) == (host, part);
