@@ -228,6 +228,3 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         Ok(self.swarm.follow()?)
     }
 }
-
-#[cfg(test)]
-mod tests;

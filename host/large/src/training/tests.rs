@@ -12,7 +12,7 @@ use toml_edit::Value;
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
 #[derive(Default)]
-pub(super) struct EvaluationLog(pub(super) Vec<Evaluation>);
+struct EvaluationLog(Vec<Evaluation>);
 
 impl TrainingObserver for EvaluationLog {
     fn round(&mut self, _: TrainingRound<'_>) {}
@@ -23,7 +23,7 @@ impl TrainingObserver for EvaluationLog {
 }
 
 /// A small run on the bundled sample, with some keys changed.
-pub(super) fn scenario(changes: &[(&str, Value)]) -> ResolvedScenario {
+fn scenario(changes: &[(&str, Value)]) -> ResolvedScenario {
     let small: [(&str, Value); 5] = [
         ("training.data", SAMPLE.into()),
         ("training.model_width", 12.into()),
@@ -39,7 +39,7 @@ pub(super) fn scenario(changes: &[(&str, Value)]) -> ResolvedScenario {
     resolve_for(ScenarioCommand::Train, None, &flags).unwrap()
 }
 
-pub(super) fn train(
+fn train(
     resolved: &ResolvedScenario,
     folder: &Path,
     resumes: bool,
@@ -65,7 +65,7 @@ fn train_prepared(
 }
 
 /// Everything that can go wrong on the air, one by one and together.
-pub(super) fn faults() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
+fn faults() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let all: Vec<(&str, Value)> = vec![
         ("faults.iid_loss", 0.2.into()),
         ("faults.burst_loss", 0.3.into()),
@@ -86,12 +86,12 @@ pub(super) fn faults() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     each
 }
 
-pub(super) fn with_ledger(faults: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+fn with_ledger(faults: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
     [vec![("algorithm.kind", "ledger".into())], faults].concat()
 }
 
 /// Agents that adapt first, with a symmetric penalty that has minima.
-pub(super) fn sharper(more: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+fn sharper(more: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
     let own = vec![
         ("algorithm.order", "adapt-first".into()),
         ("algorithm.penalty", "symmetric".into()),
