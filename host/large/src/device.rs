@@ -17,30 +17,23 @@ use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
 use crate::real::Real;
 
-/// Why a device could not do something.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct Error(#[from] Diagnostic);
+/// The result of functions that fail when the device does.
+pub type Result<T> = std::result::Result<T, Diagnostic>;
 
-impl Error {
-    pub(crate) fn no_cuda(what: impl Display) -> Self {
-        let remedy = "run with `--device cpu`, or `--device auto` to take CUDA only where it works";
-        Diagnostic::new(format!("no CUDA device: {what}"), remedy).into()
-    }
-
-    pub(crate) fn cuda(doing: &str, cause: impl Display) -> Self {
-        let remedy = "see with nvidia-smi that the GPU is there and not full";
-        Diagnostic::new(format!("CUDA failed while {doing}: {cause}"), remedy).into()
-    }
-
-    pub(crate) fn sharing(what: impl Display) -> Self {
-        let remedy = "let parcels go over the network, with `--shared-memory false`";
-        Diagnostic::new(format!("no memory is shared between hosts of this machine: {what}"), remedy).into()
-    }
+fn no_cuda(what: impl Display) -> Diagnostic {
+    let remedy = "run with `--device cpu`, or `--device auto` to take CUDA only where it works";
+    Diagnostic::new(format!("no CUDA device: {what}"), remedy)
 }
 
-/// The result of functions that fail when the device does.
-pub type Result<T> = std::result::Result<T, Error>;
+fn cuda_failed(doing: &str, cause: impl Display) -> Diagnostic {
+    let remedy = "see with nvidia-smi that the GPU is there and not full";
+    Diagnostic::new(format!("CUDA failed while {doing}: {cause}"), remedy)
+}
+
+fn not_shared(what: impl Display) -> Diagnostic {
+    let remedy = "let parcels go over the network, with `--shared-memory false`";
+    Diagnostic::new(format!("no memory is shared between hosts of this machine: {what}"), remedy)
+}
 
 /// Memory that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@
 //! use fabswarm_large::models::Model;
 //! use fabswarm_large::synthetic;
 //!
-//! # fn main() -> Result<(), fabswarm_large::device::Error> {
+//! # fn main() -> fabswarm_large::device::Result<()> {
 //! let device = Cpu::<f32>::new();
 //! let model = Model::mlp(8, 4, 2);
 //! let task = UpperLevel::Cleaning { regularisation: 0.002 };

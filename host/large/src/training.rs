@@ -30,7 +30,7 @@ pub use setup::TrainingSetup;
 pub use trainer::{Trainer, TrainingPlan, TrainingRound};
 pub use weight_histogram::WeightHistogram;
 
-use crate::device::{self, MemoryUse};
+use crate::device::MemoryUse;
 use crate::fab::ModelScore;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::FrameCounts;
@@ -39,8 +39,6 @@ use fabswarm_sim::record::{self, AirReport, StoppedBecause};
 /// Why a run cannot start, or did not get to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(transparent)]
-    Device(#[from] device::Error),
     #[error(transparent)]
     Record(#[from] record::Error),
     #[error(transparent)]

@@ -48,7 +48,7 @@ mod zenoh_line;
 use std::fmt::Display;
 
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_large::{device, training};
+use fabswarm_large::training;
 
 /// Why hosts cannot work together.
 #[derive(Debug, thiserror::Error)]
@@ -82,11 +82,11 @@ impl From<training::Error> for Error {
     }
 }
 
-impl From<Error> for device::Error {
+impl From<Error> for Diagnostic {
     fn from(error: Error) -> Self {
         match error {
-            Error::Failed(diagnostic) => diagnostic.into(),
-            over @ Error::Over => Diagnostic::bare(over.to_string()).into(),
+            Error::Failed(diagnostic) => diagnostic,
+            over @ Error::Over => Diagnostic::bare(over.to_string()),
         }
     }
 }

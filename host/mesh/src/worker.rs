@@ -30,12 +30,11 @@ pub type Dial<'d> = dyn Fn(&RunPlan, usize) -> Result<HostPeer, Diagnostic> + 'd
 /// # Errors
 /// When the run cannot begin or go on here. The host keeps the reason for the starter of the run.
 pub fn work(run: &HostedRun, cache: &Cache, device: &HostDevice, dial: &Dial<'_>) -> Result<RunEnd, Error> {
-    let failed = |error| Error::from(fabswarm_large::training::Error::from(error));
     let ended = match device {
         HostDevice::Cpu => take_part(run, cache, Cpu::<f32>::new(), dial),
-        HostDevice::Gpu(gpu, precision) => {
-            Cuda::on(gpu, *precision).map_err(failed).and_then(|device| take_part(run, cache, device, dial))
-        }
+        HostDevice::Gpu(gpu, precision) => Cuda::on(gpu, *precision)
+            .map_err(Error::from)
+            .and_then(|device| take_part(run, cache, device, dial)),
     };
     ended.inspect_err(|error| run.fail(error.to_string()))
 }
@@ -204,52 +203,36 @@ fn answer<D: SharedMemory>(
 ) -> Result<(), Error> {
     let HostTask { request, body, replies, .. } = task;
     let (stands, kept) = (trainer.round(), imbalances.take());
-    let (answer, words) = match request {
+    let mut words = Vec::new();
+    let answer = match request {
         Request::SetRounds { round } if round <= trainer.rounds() => {
             trainer.swarm_mut().set_rounds(round);
             run.reach(round);
-            (Response::Done, Vec::new())
+            Response::Done
         }
-        Request::Read { round, part, offset, words }
-            if round == stands && trainer.swarm().has_part(part, offset, words) =>
+        Request::Read { round, part, offset, words: count }
+            if round == stands && trainer.swarm().has_part(part, offset, count) =>
         {
-            let words = trainer
-                .swarm()
-                .read_part(part, offset, words)
-                .map_err(fabswarm_large::training::Error::from)?;
-            (Response::Words, to_bytes(&words))
+            words = to_bytes(&trainer.swarm().read_part(part, offset, count)?);
+            Response::Words
         }
-        Request::Write { round, part, offset } => {
-            let words = to_words(&body);
-            if round == stands && trainer.swarm().has_part(part, offset, words.len()) {
-                let written = trainer.swarm_mut().write_part(part, offset, &words);
-                written.map_err(fabswarm_large::training::Error::from)?;
-                (Response::Done, Vec::new())
-            } else {
-                (
-                    Response::Refused(format!("it has no such words of `{part}` after round {round}")),
-                    Vec::new(),
-                )
-            }
+        Request::Write { round, part, offset }
+            if round == stands && trainer.swarm().has_part(part, offset, body.len() / size_of::<f32>()) =>
+        {
+            trainer.swarm_mut().write_part(part, offset, &to_words(&body))?;
+            Response::Done
         }
         Request::Imbalances { round, offset } if round == stands => {
             let all = match kept {
                 Some(kept) => kept,
-                None => ImbalanceNumbers::of(
-                    &trainer.swarm().imbalances().map_err(fabswarm_large::training::Error::from)?,
-                ),
+                None => ImbalanceNumbers::of(&trainer.swarm().imbalances()?),
             };
             let rest = all.numbers.get(offset..).unwrap_or_default();
             let piece = &rest[..rest.len().min(BODY_MAX / size_of::<f64>())];
-            let piece = piece.iter().flat_map(|number| number.to_le_bytes()).collect();
-            let sums = all.sums.clone();
-            *imbalances = Some(all);
-            (Response::Imbalances(sums), piece)
+            words = piece.iter().flat_map(|number| number.to_le_bytes()).collect();
+            Response::Imbalances(imbalances.insert(all).sums.clone())
         }
-        _ => (
-            Response::Refused(format!("it stands after round {stands} and cannot answer {request:?}")),
-            Vec::new(),
-        ),
+        other => Response::Refused(format!("it stands after round {stands} and cannot answer {other:?}")),
     };
     replies.reply(pack_with(&answer, words.into()));
     Ok(())

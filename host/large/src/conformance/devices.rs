@@ -1,10 +1,12 @@
 //! Programs and mixing of a device against the CPU in f64.
 
+use fabswarm_diagnostic::Diagnostic;
+
 use super::{Check, distance, narrow, wide};
 use crate::device::cpu::Cpu;
 use crate::device::{
-    BatchSchedule, Block, BroadcastHistory, Descent, Device, Error, Gradient, LedgerReception, Packed,
-    Result, RoundMix,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, Gradient, LedgerReception, Packed, Result,
+    RoundMix,
 };
 use crate::fab::Ledger;
 use crate::layers::embedding::Tables;
@@ -158,7 +160,7 @@ fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f
     let mut m = filled(11, packed.words())?;
     device.accumulate(&mut m, &t, packed, None, 0.7)?;
     device.pull(&mut v, packed, &pull_weights, Some((&m, [0.1, 0.2])))?;
-    let read = |reals: &D::Reals| Ok::<_, Error>(wide(device.read(reals, 0, packed.words())?));
+    let read = |reals: &D::Reals| Ok::<_, Diagnostic>(wide(device.read(reals, 0, packed.words())?));
     let pulled = read(&v)?;
     device.track(
         &mut t,
@@ -238,7 +240,7 @@ fn ledger<D: Device>(
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
         device.track_by_ledger(&mut t, &mut mass, gradient, packed, &history, &reception)?;
     }
-    let read = |reals: &D::Reals, words: usize| Ok::<_, Error>(wide(device.read(reals, 0, words)?));
+    let read = |reals: &D::Reals, words: usize| Ok::<_, Diagnostic>(wide(device.read(reals, 0, words)?));
     Ok([read(&v, words)?, read(&t, words)?, read(&fresh, words)?, read(&mass, (agents - 1) * words)?]
         .concat())
 }

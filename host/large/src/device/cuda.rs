@@ -30,7 +30,7 @@ pub use self::memory::{DeviceBuffer, Reals};
 pub use self::mixing::CudaMixing;
 pub use self::pass::CudaPass;
 pub use self::shared::CudaSlab;
-use super::{Error, Packed, Result};
+use super::{Packed, Result, cuda_failed, no_cuda};
 
 /// The format in which products and activations are computed; state is f32 in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ fn own_agents(packed: Packed) -> [Arg; 4] {
 
 /// Names what failed.
 fn during<T, E: Debug>(doing: &'static str, result: std::result::Result<T, E>) -> Result<T> {
-    result.map_err(|cause| Error::cuda(doing, format!("{cause:?}")))
+    result.map_err(|cause| cuda_failed(doing, format!("{cause:?}")))
 }
 
 /// A GPU of this machine, before anything is computed on it.
@@ -127,15 +127,15 @@ impl Gpu {
             (cublas, "cuBLAS (libcublas)"),
         ] {
             if !is_present {
-                return Err(Error::no_cuda(format!("{name} is not installed or not on the library path")));
+                return Err(no_cuda(format!("{name} is not installed or not on the library path")));
             }
         }
         let count = CudaContext::device_count().map_or(0, |count| usize::try_from(count).unwrap_or(0));
         if number >= count.max(1) {
-            return Err(Error::no_cuda(format!("there is no GPU {number}, but {count} from number 0 on")));
+            return Err(no_cuda(format!("there is no GPU {number}, but {count} from number 0 on")));
         }
         let context = CudaContext::new(number)
-            .map_err(|cause| Error::no_cuda(format!("the driver finds no usable GPU ({cause:?})")))?;
+            .map_err(|cause| no_cuda(format!("the driver finds no usable GPU ({cause:?})")))?;
         Ok(Gpu(context))
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Error, Result};
+use super::{Device, Result, not_shared};
 
 /// Words of a slab, its label included: 32 MiB, a multiple of what a GPU allocates at once.
 pub const SLAB_WORDS: usize = (32 << 20) / size_of::<f32>();
@@ -157,7 +157,7 @@ impl<D: SharedMemory> SlabPool<D> {
 
     fn grow(&mut self, device: &D) -> Result<()> {
         if self.slabs.len() >= D::MOST_SLABS {
-            return Err(Error::sharing(format!("{} slabs are the most there may be", D::MOST_SLABS)));
+            return Err(not_shared(format!("{} slabs are the most there may be", D::MOST_SLABS)));
         }
         let slab = device.new_slab()?;
         let handle = SlabHandle {
@@ -194,12 +194,12 @@ impl<D: SharedMemory> OpenedSlabs<D> {
             return Ok(());
         }
         if handle.machine != machine()? {
-            return Err(Error::sharing("it is memory of another machine"));
+            return Err(not_shared("it is memory of another machine"));
         }
         let expected = label_words(&handle.label)?;
         let slab = device.open_slab(&handle.place)?;
         if device.read_slab(&slab, 0, LABEL_WORDS)? != expected {
-            return Err(Error::sharing(format!("there is no memory with the label `{}`", handle.label)));
+            return Err(not_shared(format!("there is no memory with the label `{}`", handle.label)));
         }
         self.opened.insert(handle.label.clone(), slab);
         Ok(())
@@ -221,7 +221,7 @@ impl<D: SharedMemory> OpenedSlabs<D> {
             handles.iter().try_for_each(|handle| self.open(device, handle))?;
         }
         if handles.len() != slabs_of(words) {
-            return Err(Error::sharing(format!("{words} words do not lie in {} slabs", handles.len())));
+            return Err(not_shared(format!("{words} words do not lie in {} slabs", handles.len())));
         }
         Ok(SlabReader {
             slabs: handles.iter().map(|handle| &self.opened[&handle.label]).collect(),
@@ -290,7 +290,7 @@ fn pieces(at: usize, words: usize) -> impl Iterator<Item = (usize, usize, usize,
 
 fn label_words(label: &str) -> Result<Vec<f32>> {
     if label.len() > LABEL_WORDS || !label.starts_with(LABEL_PREFIX) {
-        return Err(Error::sharing(format!("`{label}` is no label")));
+        return Err(not_shared(format!("`{label}` is no label")));
     }
     let mut words: Vec<f32> = label.bytes().map(f32::from).collect();
     words.resize(LABEL_WORDS, 0.0);
@@ -300,7 +300,7 @@ fn label_words(label: &str) -> Result<Vec<f32>> {
 /// Tells this machine from others, and processes that do not see each other from those that do.
 fn machine() -> Result<String> {
     let unknown =
-        |error: std::io::Error| Error::sharing(format!("this machine cannot be told from others: {error}"));
+        |error: std::io::Error| not_shared(format!("this machine cannot be told from others: {error}"));
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unknown)?;
     let processes = fs::read_link("/proc/self/ns/pid").map_err(unknown)?;
     Ok(format!("{} {}", boot.trim(), processes.display()))

@@ -11,7 +11,7 @@ use super::FabConfig;
 use super::exchange::Exchange;
 use super::parcel::{ParcelRoute, ParcelSink, ParcelSource};
 use super::vectors::{ExchangedVectors, Tracking};
-use crate::device::{Block, Device, Error, Packed, Result};
+use crate::device::{Block, Device, Packed, Result};
 use fabswarm_diagnostic::Diagnostic;
 
 /// The way in which all sets of vectors of a swarm are mixed. Sets are numbered as in `FabState::sets`.
@@ -146,10 +146,10 @@ impl<D: Device> Mixing<D> {
     }
 }
 
-fn wrong_kind(exchange: &Exchange) -> Error {
+fn wrong_kind(exchange: &Exchange) -> Diagnostic {
     let mixes_by = match exchange {
         Exchange::Weights(_) => "weights",
         Exchange::Ledger(_) => "a ledger",
     };
-    Diagnostic::bare(format!("a swarm that mixes in another way cannot mix by {mixes_by}")).into()
+    Diagnostic::bare(format!("a swarm that mixes in another way cannot mix by {mixes_by}"))
 }

@@ -12,7 +12,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(3);
 
 /// One thread per host, so that a silent host delays no other.
 #[derive(Debug)]
-pub(super) struct Heartbeat(Vec<(mpsc::Sender<()>, Option<JoinHandle<()>>)>);
+pub(super) struct Heartbeat(Vec<(mpsc::Sender<()>, JoinHandle<()>)>);
 
 impl Heartbeat {
     pub(super) fn start(run: &str, peers: &Arc<Vec<HostPeer>>) -> Self {
@@ -25,7 +25,7 @@ impl Heartbeat {
                     peers[host].line.ask(alive.clone(), ALIVE_EVERY, &mut |_, _| false);
                 }
             });
-            (stop, Some(thread))
+            (stop, thread)
         };
         Heartbeat((0..peers.len()).map(beat).collect())
     }
@@ -33,11 +33,8 @@ impl Heartbeat {
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        for (stop, _) in &self.0 {
-            let _ = stop.send(());
-        }
-        for thread in self.0.iter_mut().filter_map(|(_, thread)| thread.take()) {
-            let _ = thread.join();
-        }
+        // A thread ends when its sender is gone.
+        let threads: Vec<_> = self.0.drain(..).map(|(_, thread)| thread).collect();
+        threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }

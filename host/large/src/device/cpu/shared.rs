@@ -6,12 +6,13 @@ use std::os::unix::fs::FileExt as _;
 
 use super::Cpu;
 use crate::device::shared::{SLAB_WORDS, SharedMemory, SlabPlace};
-use crate::device::{Error, Result};
+use crate::device::{Result, not_shared};
+use fabswarm_diagnostic::Diagnostic;
 
 const SLAB_BYTES: u64 = (SLAB_WORDS * size_of::<f32>()) as u64;
 
-fn failed(error: io::Error) -> Error {
-    Error::sharing(error)
+fn failed(error: io::Error) -> Diagnostic {
+    not_shared(error)
 }
 
 /// Where a word of a slab is.
@@ -53,13 +54,13 @@ impl SharedMemory for Cpu<f32> {
 
     fn open_slab(&self, place: &SlabPlace) -> Result<File> {
         let SlabPlace::File { process, number } = place else {
-            return Err(Error::sharing("it is memory of a GPU"));
+            return Err(not_shared("it is memory of a GPU"));
         };
         let path = format!("/proc/{process}/fd/{number}");
         // To open some kinds of files is to wait for somebody.
         let found = fs::metadata(&path).map_err(failed)?;
         if !found.is_file() || found.len() != SLAB_BYTES {
-            return Err(Error::sharing(format!("{path} is not a slab")));
+            return Err(not_shared(format!("{path} is not a slab")));
         }
         File::open(&path).map_err(failed)
     }

@@ -9,8 +9,8 @@ use super::{
     own_agents,
 };
 use crate::device::{
-    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Error, Gradient, LedgerReception,
-    MemoryUse, Packed, Result, RoundMix,
+    BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, LedgerReception,
+    MemoryUse, Packed, Result, RoundMix, cuda_failed,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
@@ -385,7 +385,7 @@ impl Device for Cuda {
                 let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
                 let graph = during("recording a round", self.main().end_capture(flags))?;
                 recorded?;
-                let graph = graph.ok_or_else(|| Error::cuda("recording a round", "nothing was recorded"))?;
+                let graph = graph.ok_or_else(|| cuda_failed("recording a round", "nothing was recorded"))?;
                 during("replaying a round", graph.launch())?;
                 self.replays.insert(key, CapturedWork::Recorded(graph));
                 Ok(())

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKe
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use super::during;
-use crate::device::{Block, Error, Result};
+use crate::device::{Block, Result, cuda_failed};
 
 const PRELUDE: &str = include_str!("prelude.cu");
 const PROGRAMS: [&str; 9] = [
@@ -165,7 +165,7 @@ impl Kernels {
             Float(f32),
             Double(f64),
         }
-        let kernel = self.0.get(name).ok_or_else(|| Error::cuda("finding a kernel", name))?;
+        let kernel = self.0.get(name).ok_or_else(|| cuda_failed("finding a kernel", name))?;
         if shared_bytes > PLAIN_SHARED_BYTES {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             during("asking for shared memory", kernel.set_attribute(attribute, shared_bytes as i32))?;

@@ -6,7 +6,7 @@ use cudarc::driver::{CudaContext, result, sys};
 
 use super::{Cuda, Reals, during};
 use crate::device::shared::{SLAB_WORDS, SharedMemory, SlabPlace};
-use crate::device::{Device as _, Error, Result};
+use crate::device::{Device as _, Result, not_shared};
 
 const SLAB_BYTES: usize = SLAB_WORDS * size_of::<f32>();
 
@@ -74,11 +74,11 @@ impl SharedMemory for Cuda {
 
     fn open_slab(&self, place: &SlabPlace) -> Result<CudaSlab> {
         let SlabPlace::Cuda(bytes) = place else {
-            return Err(Error::sharing("it is not memory of a GPU"));
+            return Err(not_shared("it is not memory of a GPU"));
         };
         let mut handle = NO_HANDLE;
         if bytes.len() != handle.reserved.len() {
-            return Err(Error::sharing("it is not a handle of CUDA"));
+            return Err(not_shared("it is not a handle of CUDA"));
         }
         handle.reserved.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = byte as _);
         during("making the GPU ready", self.context.bind_to_thread())?;
@@ -93,7 +93,7 @@ impl SharedMemory for Cuda {
         let found = unsafe { sys::cuMemGetAddressRange_v2(&raw mut begin, &raw mut bytes, pointer).result() };
         during("looking at memory of another process", found)?;
         if begin != pointer || bytes < SLAB_BYTES {
-            return Err(Error::sharing("it is not a slab"));
+            return Err(not_shared("it is not a slab"));
         }
         Ok(slab)
     }
