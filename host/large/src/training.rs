@@ -12,11 +12,13 @@ mod constants;
 pub mod events;
 pub(crate) mod links;
 mod metrics_table;
+mod model_choice;
 mod model_file;
 pub mod report;
 pub mod setup;
 mod summary;
 mod trainer;
+mod training_plan;
 mod verdict;
 mod weight_histogram;
 mod weights_figure;
@@ -27,7 +29,8 @@ use std::path::Path;
 
 pub use cleaning_score::CleaningScore;
 pub use setup::TrainingSetup;
-pub use trainer::{Trainer, TrainingPlan, TrainingRound};
+pub use trainer::{Trainer, TrainingRound};
+pub use training_plan::TrainingPlan;
 pub use weight_histogram::WeightHistogram;
 
 use crate::device::MemoryUse;

@@ -17,7 +17,6 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use self::agent::AgentPass;
 pub use self::pass::CpuPass;
 use self::pass::ProgramBuffers;
 use super::{
@@ -164,45 +163,7 @@ impl<S: Real> Device for Cpu<S> {
         upper_sign: f64,
         logits: Option<&Vec<S>>,
     ) -> Result<()> {
-        let (samples, width) = (pass.ready.program.samples, data.width);
-        let (skip, sign) = (schedule.samples - samples, S::from_f64(upper_sign));
-        let sample_of = |position: usize| {
-            let place = position / samples * schedule.samples + skip + position % samples;
-            (place, schedule.rows[place])
-        };
-        if let Some(features) = &data.features {
-            pass.features.par_chunks_mut(width).with_min_len(16).enumerate().for_each(|(position, to)| {
-                match sample_of(position).1 {
-                    NO_SAMPLE => to.fill(S::ZERO),
-                    sample => to.copy_from_slice(&features[sample as usize * width..][..width]),
-                }
-            });
-        }
-        if let (Some(tokens), Some(lengths)) = (&data.tokens, &data.lengths) {
-            for (position, to) in pass.tokens.chunks_mut(width).enumerate() {
-                // An absent sample still needs one real token: a softmax over none has no value.
-                let (from, length) = match sample_of(position).1 {
-                    NO_SAMPLE => (0, 1),
-                    sample => (sample as usize, lengths[sample as usize]),
-                };
-                to.copy_from_slice(&tokens[from * width..][..width]);
-                pass.lengths[position] = length;
-            }
-        }
-        for position in 0..pass.agents * samples {
-            let (place, sample) = sample_of(position);
-            let weight = schedule.weights[place];
-            (pass.labels[position], pass.weights[position]) = match (sample, logits) {
-                (NO_SAMPLE, _) => (0, S::ZERO),
-                (sample, _) if place % schedule.samples < schedule.upper => {
-                    (data.labels[sample as usize], sign * weight)
-                }
-                (sample, Some(logits)) => {
-                    (data.labels[sample as usize], weight * logits[sample as usize].sigmoid())
-                }
-                (sample, _) => (data.labels[sample as usize], weight),
-            };
-        }
+        pass.load(data, schedule, upper_sign, logits);
         Ok(())
     }
 
@@ -214,49 +175,7 @@ impl<S: Real> Device for Cpu<S> {
         packed: Packed,
         schedule: &BatchSchedule<Self>,
     ) -> Result<()> {
-        let wants_gradient = gradient.is_some();
-        let mut nothing = Vec::new();
-        let gradients = gradient.map_or(&mut nothing, |gradient| gradient).chunks_mut(packed.stride);
-        let mut gradients = gradients.enumerate().filter(|&(vector, _)| packed.is_own(vector));
-        let mut agents = Vec::with_capacity(packed.groups * packed.own.agents);
-        for (group, pass) in passes.iter_mut().enumerate() {
-            let CpuPass { ready, features, tokens, lengths, labels, weights, losses, hits, .. } = &mut **pass;
-            let (ready, samples, width): (&ProgramBuffers<S>, _, _) =
-                (ready, ready.program.samples, ready.program.input.width());
-            for (number, (losses, hits)) in
-                losses.chunks_mut(samples).zip(hits.chunks_mut(samples)).enumerate()
-            {
-                let slice = number * samples..(number + 1) * samples;
-                let wide = slice.start * width..slice.end * width;
-                let model = group * packed.agents + packed.own.first + number;
-                let agent = AgentPass {
-                    parameters: &parameters[model * packed.stride..][..packed.stride],
-                    gradient: gradients.next().map(|(_, gradient)| gradient).unwrap_or_default(),
-                    features: features.get(wide.clone()).unwrap_or_default(),
-                    tokens: tokens.get(wide).unwrap_or_default(),
-                    lengths: &lengths[slice.clone()],
-                    labels: &labels[slice.clone()],
-                    weights: &weights[slice],
-                    losses,
-                    hits,
-                    stream: [
-                        schedule.dropout_key[0],
-                        schedule.dropout_key[1],
-                        schedule.dropout_key[2],
-                        model as u32,
-                    ],
-                };
-                agents.push((ready, agent));
-            }
-        }
-        agents.into_par_iter().with_max_len(1).for_each(|(ready, mut agent)| {
-            let mut arena = ready.take();
-            agent.run(&ready.program.forward, &ready.arena, &ready.program.buffers, &mut arena);
-            if wants_gradient {
-                agent.run(&ready.program.backward, &ready.arena, &ready.program.buffers, &mut arena);
-            }
-            ready.give(arena);
-        });
+        pass::run(passes, parameters, gradient, packed, schedule);
         Ok(())
     }
 

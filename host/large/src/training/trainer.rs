@@ -1,4 +1,4 @@
-//! A run from its plan to its outcome.
+//! A run from its start to its outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -6,21 +6,19 @@ use std::time::Instant;
 use fabswarm_shared::scalar::Scalar as _;
 
 use super::batches::Batches;
-use super::block::BlockTrainer;
-use super::checkpoint::{self, Checkpoint};
+use super::checkpoint;
 use super::cleaning_score::CleaningScore;
-use super::constants::{RunLength, config};
+use super::constants::RunLength;
 use super::links::TrainingNetwork;
 use super::{
     Error, Evaluation, MemoryReport, SampleWeight, TrainingObserver, TrainingOutcome, TrainingSetup,
     WeightHistogram,
 };
-use crate::device::{Block, Device};
-use crate::fab::{Fab, FabConfig, RemoteHosts};
-use crate::plan::MemoryPlan;
+use crate::device::Device;
+use crate::fab::Fab;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{ResolvedScenario, Scenario, SwarmSection};
+use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 
 /// Test samples that go through a model at once.
@@ -28,167 +26,24 @@ const TEST_BATCH: usize = 500;
 /// A sample whose weight is below this counts as found.
 const FOUND_BELOW: f32 = 0.5;
 
-/// A run that fits its device, before any memory is allocated.
-#[derive(Debug)]
-pub struct TrainingPlan<'a, D> {
-    device: D,
-    prepared: &'a TrainingSetup,
-    resolved: &'a ResolvedScenario,
-    own: Block,
-    links: TrainingNetwork,
-    config: FabConfig,
-    length: RunLength,
-    plan: MemoryPlan,
-}
-
-impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
-    /// Plans the run of a scenario on `device`.
-    ///
-    /// # Errors
-    /// When its keys do not go together, its network falls apart, or it does not fit.
-    pub fn new(
-        device: D,
-        prepared: &'a TrainingSetup,
-        resolved: &'a ResolvedScenario,
-    ) -> Result<Self, Error> {
-        let own = Block::whole(resolved.scenario.swarm.agents);
-        Self::of_block(device, prepared, resolved, own)
-    }
-
-    /// Plans the part of a host that computes the agents of `own`.
-    ///
-    /// # Errors
-    /// When its keys do not go together, its network falls apart, or the part does not fit.
-    pub fn of_block(
-        device: D,
-        prepared: &'a TrainingSetup,
-        resolved: &'a ResolvedScenario,
-        own: Block,
-    ) -> Result<Self, Error> {
-        let (agents, training) = (resolved.scenario.swarm.agents, &resolved.scenario.training);
-        let length = RunLength::new(training, agents, prepared.training_samples());
-        let scenario = Scenario {
-            swarm: SwarmSection { rounds: length.rounds.into(), ..resolved.scenario.swarm.clone() },
-            ..resolved.scenario.clone()
-        };
-        let (links, ledger) = TrainingNetwork::new(&scenario)?;
-        let config = config(&scenario, ledger);
-        let plan = MemoryPlan::of_block(&device, &prepared.model, &config, prepared.samples(), own);
-        plan.check(&device, &prepared.model, &config, prepared.samples())?;
-        Ok(TrainingPlan { device, prepared, resolved, own, links, config, length, plan })
-    }
-
-    pub fn device(&self) -> &D {
-        &self.device
-    }
-
-    pub fn plan(&self) -> &MemoryPlan {
-        &self.plan
-    }
-
-    /// Allocates the memory and starts from the beginning, or from a checkpoint.
-    ///
-    /// # Errors
-    /// When the device fails, or the checkpoint cannot be used.
-    pub fn start(self, checkpoint: Option<&mut Checkpoint>) -> Result<Trainer<'a, D>, Error> {
-        self.start_on(None, checkpoint)
-    }
-
-    /// Starts a trainer that observes agents computed by `hosts`.
-    ///
-    /// # Errors
-    /// When the device or a host fails, or the checkpoint cannot be used.
-    pub fn watch(
-        self,
-        hosts: Box<dyn RemoteHosts<f32>>,
-        checkpoint: Option<&mut Checkpoint>,
-    ) -> Result<Trainer<'a, D>, Error> {
-        self.start_on(Some(hosts), checkpoint)
-    }
-
-    /// Allocates the agents of `host`, whose block was planned, and computes their first gradients. The observer may replace
-    /// them by the state of a checkpoint.
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn start_block(self, host: usize, blocks: Vec<Block>) -> Result<BlockTrainer<'a, D>, Error> {
-        let TrainingPlan { device, prepared, resolved, own, links, config, length, .. } = self;
-        let training = &resolved.scenario.training;
-        let data = prepared.on_device(&device)?;
-        let swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
-        let batches = Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
-        BlockTrainer::new(prepared, links, swarm, batches, host, blocks, length.rounds)
-    }
-
-    fn start_on(
-        self,
-        hosts: Option<Box<dyn RemoteHosts<f32>>>,
-        checkpoint: Option<&mut Checkpoint>,
-    ) -> Result<Trainer<'a, D>, Error> {
-        let TrainingPlan { device, prepared, resolved, own, mut links, config, length, plan } = self;
-        let training = &resolved.scenario.training;
-        if let Some(checkpoint) = &checkpoint
-            && checkpoint.round > length.rounds
-        {
-            let done = checkpoint.round.div_ceil(length.epoch);
-            let remedy = format!("the run has done {done} epochs already; give at least as many");
-            return Err(Error::setting("training.epochs", training.epochs, remedy));
-        }
-        let data = prepared.on_device(&device)?;
-        let mut swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
-        let is_watched = hosts.is_some();
-        if let Some(hosts) = hosts {
-            swarm.watch(hosts, prepared.sample_owners());
-        }
-        let mut batches =
-            Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
-        let seconds_before = checkpoint.as_ref().map_or(0.0, |checkpoint| checkpoint.seconds);
-        let checkpointed = checkpoint.as_ref().map(|checkpoint| checkpoint.round);
-        if let Some(checkpoint) = checkpoint {
-            if let Some(hosts) = swarm.hosts() {
-                hosts.set_rounds(checkpoint.round)?;
-            }
-            checkpoint.restore(&mut swarm)?;
-            (1..=swarm.rounds()).for_each(|round| drop(links.round(round)));
-        } else if !is_watched {
-            swarm.begin(&batches.draw(0))?;
-        }
-        let round = swarm.rounds();
-        Ok(Trainer {
-            prepared,
-            resolved,
-            links,
-            length,
-            planned_bytes: plan.total(),
-            checkpointed,
-            swarm,
-            batches,
-            seconds_before,
-            started: Instant::now(),
-            stepping: (Instant::now(), round),
-            round_seconds: None,
-        })
-    }
-}
-
 /// A swarm at its start or at a checkpoint, ready to go on.
 #[derive(Debug)]
 pub struct Trainer<'a, D: Device> {
-    prepared: &'a TrainingSetup,
-    resolved: &'a ResolvedScenario,
-    links: TrainingNetwork,
-    length: RunLength,
-    swarm: Fab<D>,
-    batches: Batches,
-    planned_bytes: u64,
+    pub(super) prepared: &'a TrainingSetup,
+    pub(super) resolved: &'a ResolvedScenario,
+    pub(super) links: TrainingNetwork,
+    pub(super) length: RunLength,
+    pub(super) swarm: Fab<D>,
+    pub(super) batches: Batches,
+    pub(super) planned_bytes: u64,
     /// The round of the checkpoint in the folder.
-    checkpointed: Option<u32>,
+    pub(super) checkpointed: Option<u32>,
     /// Time that earlier parts of a resumed run took.
-    seconds_before: f64,
-    started: Instant,
+    pub(super) seconds_before: f64,
+    pub(super) started: Instant,
     /// Time and round of the last evaluation or checkpoint, from which rounds are timed.
-    stepping: (Instant, u32),
-    round_seconds: Option<f64>,
+    pub(super) stepping: (Instant, u32),
+    pub(super) round_seconds: Option<f64>,
 }
 
 /// A round that has just been done.
