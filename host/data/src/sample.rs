@@ -27,7 +27,6 @@ pub(super) fn fashion_mnist() -> Result<Dataset, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cache, Inputs, load};
 
     #[test]
     fn the_sample_has_every_class_equally_often() {
@@ -38,32 +37,6 @@ mod tests {
             for class in 0..10 {
                 assert_eq!(samples.labels.iter().filter(|label| **label == class).count(), each);
             }
-        }
-    }
-
-    #[test]
-    #[ignore = "needs `fabswarm data fetch fashion-mnist`"]
-    fn the_sample_is_the_beginning_of_the_full_set() {
-        let sample = fashion_mnist().unwrap();
-        let full = load(&Cache::from_environment().unwrap(), "fashion-mnist").unwrap();
-        for (few, all, each) in [(&sample.train, &full.train, 60), (&sample.test, &full.test, 20)] {
-            let (Inputs::Images(few_images), Inputs::Images(all_images)) = (&few.inputs, &all.inputs) else {
-                panic!("images")
-            };
-            let mut left = [each; 10];
-            let mut next = 0;
-            for (index, label) in all.labels.iter().enumerate() {
-                let left = &mut left[usize::from(*label)];
-                if *left > 0 {
-                    *left -= 1;
-                    assert_eq!(few.labels[next], *label);
-                    let picture =
-                        |images: &crate::Images, at: usize| images.pixels[at * 784..][..784].to_vec();
-                    assert_eq!(picture(few_images, next), picture(all_images, index));
-                    next += 1;
-                }
-            }
-            assert_eq!(next, few.labels.len());
         }
     }
 }

@@ -294,13 +294,26 @@ fn locked_entry_is_not_fetched() {
 
 #[test]
 #[ignore = "downloads 708 MB into the cache"]
-fn the_whole_catalogue_can_be_fetched() {
+fn the_whole_catalogue_can_be_fetched_and_read() {
     let cache = Cache::from_environment().unwrap();
     for entry in catalogue::entries() {
-        let started = std::time::Instant::now();
-        let outcome = fetch(&cache, &Tools::from_environment(), entry, false, &mut |_| {});
-        println!("{}: {outcome:?} in {:.1?}", entry.name, started.elapsed());
-        outcome.unwrap();
-        cache.checked_folder(entry).unwrap();
+        fetch(&cache, &Tools::from_environment(), entry, false, &mut |_| {}).unwrap();
+        let folder = cache.checked_folder(entry).unwrap();
+        let count = if entry.kind.is_data() {
+            let data = crate::load(&cache, &entry.name).unwrap();
+            [data.classes, data.train.inputs.count(), data.test.inputs.count()]
+        } else {
+            let weights = crate::weights::load(&folder).unwrap();
+            let tensors: Vec<_> = weights.iter().map(|(_, tensor)| &tensor.words).collect();
+            assert!(tensors.iter().copied().flatten().all(|word| word.is_finite()));
+            [tensors.len(), tensors.iter().map(|words| words.len()).sum(), 0]
+        };
+        let expected = match &*entry.name {
+            "mnist" | "fashion-mnist" => [10, 60_000, 10_000],
+            "imdb" => [2, 25_000, 25_000],
+            "minilm" => [103, 22_713_216, 0],
+            _ => [199, 109_486_464, 0],
+        };
+        assert_eq!(count, expected, "{}", entry.name);
     }
 }
