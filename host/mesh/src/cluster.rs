@@ -1,6 +1,7 @@
 //! The hosts of a run, as seen by the process that started it.
 
 mod heartbeat;
+mod host_memory;
 mod run;
 mod swarm;
 

@@ -13,6 +13,7 @@
 //! | [`chunks`] | parcels in pieces that can be asked for again |
 //! | [`hosted`] | a run on this host, as others see it |
 //! | [`worker`], [`host_device`] | the rounds of a run on this host, and where it computes them |
+//! | `state_answers` | what the starter of a run reads and replaces of its state |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
 //! | [`cluster`] | the hosts of a run, as seen by the process that started it |
 //! | [`hosts_file`], [`local`] | which hosts, or as many processes on this machine |
@@ -41,6 +42,7 @@ pub mod local;
 pub mod message;
 mod near;
 pub mod refusals;
+mod state_answers;
 mod tunnel;
 pub mod worker;
 mod zenoh_line;

@@ -9,10 +9,12 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::{ParcelPart, StatePart};
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
 pub const BODY_MAX: usize = 8 << 20;
+/// Words of state that are read at once.
+pub const WORDS_MAX: usize = 4 << 20;
 const HEADER_MAX: usize = 4 << 20;
 
 /// A request to a host; the name of its run is sent with it. Each may be repeated without harm.
@@ -32,8 +34,8 @@ pub enum Request {
     Halt { seq: u64 },
     /// To make `round` the last that was done.
     SetRounds { round: u32 },
-    /// Words of its state after `round`.
-    Read { round: u32, part: StatePart, offset: usize, words: usize },
+    /// Words of its state after `round`, or the first of them; where `shares`, in memory that other processes can read.
+    Read { round: u32, part: StatePart, offset: usize, words: usize, shares: bool },
     /// To replace words of its state after `round`.
     Write { round: u32, part: StatePart, offset: usize },
     /// Numbers of its imbalances after `round`, from `offset` on.
@@ -92,6 +94,8 @@ pub enum Response {
     },
     /// The words are behind it.
     Words,
+    /// The words are in this memory until the next request.
+    SharedWords(Vec<SlabHandle>),
     /// The number of sums of each kind; the numbers are behind it, each kind's sums before its sizes.
     Imbalances(Vec<usize>),
     Traffic(HostTraffic),

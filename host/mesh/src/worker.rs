@@ -10,17 +10,18 @@ use fabswarm_large::device::Block;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;
 use fabswarm_large::device::shared::SharedMemory;
-use fabswarm_large::fab::{ParcelPart, TrackerImbalance};
-use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, to_bytes, to_words};
+use fabswarm_large::fab::ParcelPart;
+use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel};
 use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 
 use crate::Error;
 use crate::host_device::HostDevice;
-use crate::hosted::{HostTask, HostWork, HostedRun, OfferedParcel, RunEnd};
+use crate::hosted::{HostWork, HostedRun, OfferedParcel, RunEnd};
 use crate::line::{FetchedParcel, HostPeer};
-use crate::message::{BODY_MAX, Request, Response, RunPlan, pack_with};
+use crate::message::RunPlan;
 use crate::near::NearMemory;
+use crate::state_answers::StateAnswers;
 
 /// Dials a host of a run by its number.
 pub type Dial<'d> = dyn Fn(&RunPlan, usize) -> Result<HostPeer, Diagnostic> + 'd;
@@ -75,13 +76,13 @@ fn take_part<D: SharedMemory>(
     let mut trainer = training.start_block(plan.host, blocks)?;
     let mut near = NearMemory::share(run, trainer.swarm().device(), &peers);
     run.reach(trainer.round());
-    let mut imbalances = None;
+    let mut answers = StateAnswers::new(plan);
     loop {
         match run.next() {
             HostWork::Over(end) => return Ok(end),
-            HostWork::Task(task) => answer(run, &mut trainer, task, &mut imbalances)?,
+            HostWork::Task(task) => answers.answer(run, &mut trainer, task)?,
             HostWork::Round => {
-                imbalances = None;
+                answers.forget();
                 match round(run, &mut trainer, &mut near, &peers) {
                     // A host ends only when it is told to.
                     Err(Error::Over) => {}
@@ -175,65 +176,5 @@ fn take<D: SharedMemory>(
             }
         }
     }
-    Ok(())
-}
-
-/// Imbalances, flattened for messages.
-struct ImbalanceNumbers {
-    /// How many sums there are of each kind.
-    sums: Vec<usize>,
-    /// Each kind's sums before its sizes.
-    numbers: Vec<f64>,
-}
-
-impl ImbalanceNumbers {
-    fn of(all: &[TrackerImbalance]) -> Self {
-        let numbers = all.iter().flat_map(|part| part.sums.iter().chain(&part.sizes)).copied().collect();
-        ImbalanceNumbers { sums: all.iter().map(|part| part.sums.len()).collect(), numbers }
-    }
-}
-
-/// Answers requests that need the state of the agents. Imbalances are sent in pieces, and kept until something else is asked for:
-/// who asks again because they took long would have them computed anew.
-fn answer<D: SharedMemory>(
-    run: &HostedRun,
-    trainer: &mut BlockTrainer<'_, D>,
-    task: HostTask,
-    imbalances: &mut Option<ImbalanceNumbers>,
-) -> Result<(), Error> {
-    let HostTask { request, body, replies, .. } = task;
-    let (stands, kept) = (trainer.round(), imbalances.take());
-    let mut words = Vec::new();
-    let answer = match request {
-        Request::SetRounds { round } if round <= trainer.rounds() => {
-            trainer.swarm_mut().set_rounds(round);
-            run.reach(round);
-            Response::Done
-        }
-        Request::Read { round, part, offset, words: count }
-            if round == stands && trainer.swarm().has_part(part, offset, count) =>
-        {
-            words = to_bytes(&trainer.swarm().read_part(part, offset, count)?);
-            Response::Words
-        }
-        Request::Write { round, part, offset }
-            if round == stands && trainer.swarm().has_part(part, offset, body.len() / size_of::<f32>()) =>
-        {
-            trainer.swarm_mut().write_part(part, offset, &to_words(&body))?;
-            Response::Done
-        }
-        Request::Imbalances { round, offset } if round == stands => {
-            let all = match kept {
-                Some(kept) => kept,
-                None => ImbalanceNumbers::of(&trainer.swarm().imbalances()?),
-            };
-            let rest = all.numbers.get(offset..).unwrap_or_default();
-            let piece = &rest[..rest.len().min(BODY_MAX / size_of::<f64>())];
-            words = piece.iter().flat_map(|number| number.to_le_bytes()).collect();
-            Response::Imbalances(imbalances.insert(all).sums.clone())
-        }
-        other => Response::Refused(format!("it stands after round {stands} and cannot answer {other:?}")),
-    };
-    replies.reply(pack_with(&answer, words.into()));
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fabswarm_large::device::Block;
 
 use super::heartbeat::Heartbeat;
+use super::host_memory::HostMemory;
 use super::unexpected;
 use crate::Error;
 use crate::line::HostPeer;
@@ -30,6 +31,8 @@ pub struct ClusterRun {
     pub(super) round: AtomicU32,
     interrupted: Arc<AtomicBool>,
     heartbeat: Option<Heartbeat>,
+    /// Memory of hosts on this machine, in which their state is read.
+    pub(super) memory: Mutex<HostMemory>,
     /// Why the last request to a host failed.
     failure: Mutex<Option<String>>,
 }
@@ -49,6 +52,7 @@ impl ClusterRun {
             command_seq: AtomicU64::new(0),
             round: AtomicU32::new(0),
             interrupted: Arc::clone(interrupted),
+            memory: Mutex::default(),
             failure: Mutex::default(),
             name,
             peers,
@@ -61,7 +65,7 @@ impl ClusterRun {
     }
 
     /// Asks a host.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         host: usize,
         request: &Request,

@@ -1,7 +1,7 @@
 //! A run on several hosts in place of agents that are computed here.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use fabswarm_large::device::{self, Block};
 use fabswarm_large::fab::{RemoteHosts, StatePart, TrackerImbalance};
@@ -9,7 +9,7 @@ use fabswarm_large::training::block::{to_bytes, to_words};
 
 use super::run::ClusterRun;
 use crate::Error;
-use crate::message::{Request, Response};
+use crate::message::{Request, Response, WORDS_MAX};
 
 /// Words of state in one message.
 const PIECE: usize = 128 << 10;
@@ -49,12 +49,19 @@ impl RemoteHosts<f32> for ClusterSwarm {
 
     fn read(&self, host: usize, part: StatePart, offset: usize, words: usize) -> device::Result<Vec<f32>> {
         let mut all = Vec::with_capacity(words);
+        let mut memory = self.0.memory.lock().unwrap_or_else(PoisonError::into_inner);
         while all.len() < words {
-            let (offset, words) = (offset + all.len(), PIECE.min(words - all.len()));
-            let request = Request::Read { round: self.0.round(), part, offset, words };
+            let (offset, left) = (offset + all.len(), WORDS_MAX.min(words - all.len()));
+            let shares = !memory.distant.contains(&host);
+            let request = Request::Read { round: self.0.round(), part, offset, words: left, shares };
             match self.0.ask(host, &request, &[])? {
-                (Response::Words, body) if body.len() == words * size_of::<f32>() => {
-                    all.extend(to_words(&body))
+                (Response::Words, body) if (1..=left).contains(&(body.len() / size_of::<f32>())) => {
+                    all.extend(to_words(&body));
+                }
+                (Response::SharedWords(slabs), _) if shares => {
+                    if memory.append(&slabs, left, &mut all).is_err() {
+                        memory.distant.insert(host);
+                    }
                 }
                 (other, _) => return Err(self.0.unexpected(host, &other).into()),
             }

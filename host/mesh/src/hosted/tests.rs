@@ -92,7 +92,7 @@ fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
 fn questions_of_a_hostile_member_fill_no_memory() {
     let run = run_of(2);
     let part = ParcelPart::Decisions;
-    let read = |offset| Request::Read { round: 0, part: StatePart::Decay, offset, words: 1 };
+    let read = |offset| Request::Read { round: 0, part: StatePart::Decay, offset, words: 1, shares: false };
     let is_refused = |answers: &mpsc::Receiver<HostMessage>| {
         let answer = answers.try_recv();
         answer.is_ok_and(|answer| unpack::<Response>(&answer.head, &[]).unwrap().0 == Response::NotYet)

@@ -1,6 +1,8 @@
 //! Hosts of one machine, on lines that lose, repeat, reorder and delay what they say about their memory.
 
 use super::*;
+use fabswarm_large::fab::{StatePart, VectorPart};
+use fabswarm_large::training::block::to_words;
 
 /// Trains on three hosts at these addresses.
 fn train_at(address: impl Fn(usize) -> String, more: &str, rate: f64) -> Vec<HostPart> {
@@ -18,6 +20,22 @@ fn hosts_that_share_memory_compute_the_bits_of_one_process() {
             assert_eq!(traffic.received_shared, traffic.received, "{name}");
         }
     }
+}
+
+#[test]
+fn state_of_a_host_on_this_machine_is_read_in_its_memory() {
+    let case = TrainingCase::new(SMALL);
+    let hosts = case.hosts(1, 3, 0.0);
+    let swarm = case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
+    let part = StatePart::Lower(VectorPart::Decisions);
+    let read = |shares| {
+        let request = Request::Read { round: 0, part, offset: 7, words: 100, shares };
+        swarm.0.ask(0, &request, &[]).unwrap()
+    };
+    let (answer, bytes) = read(false);
+    assert_eq!(answer, Response::Words);
+    assert!(matches!(read(true).0, Response::SharedWords(_)));
+    assert_eq!(swarm.read(0, part, 7, 100).unwrap(), to_words(&bytes));
 }
 
 #[test]
