@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The batched engine beside PyTorch: the same FAB round, gradient pass and mixing, in turns, in one run.
 
-    torch_fab.py ENGINE [--device cpu|cuda] [--jobs mlp,bert,mixing] [--turns 5]
+    torch_fab.py ENGINE [--device cpu|cuda] [--jobs mlp,bert,minilm,mixing] [--turns 5]
 
 ENGINE is the `fabswarm` binary, whose `bench large` prints `ms=`. Each turn runs it once and every PyTorch form once, so that
 a busy machine slows all of them; the table shows medians over turns.
@@ -183,9 +183,9 @@ def bert_loop(agents, precision):
     return work
 
 
-def bert_weights(agents):
-    make = lambda *shape: (torch.randn(agents, *shape, device="cuda") * 0.02).requires_grad_()
-    ones = lambda *shape: torch.ones(agents, *shape, device="cuda").requires_grad_()
+def bert_weights(agents, device="cuda"):
+    make = lambda *shape: (torch.randn(agents, *shape, device=device) * 0.02).requires_grad_()
+    ones = lambda *shape: torch.ones(agents, *shape, device=device).requires_grad_()
     w = dict(words=make(VOCABULARY, WIDTH), positions=make(512, WIDTH), types=make(2, WIDTH), g=ones(1, WIDTH), b=make(1, WIDTH))
     w |= dict(pool=make(WIDTH, WIDTH), pool_b=make(1, WIDTH), head=make(WIDTH, 2), head_b=make(1, 2))
     for i in range(LAYERS):
@@ -195,10 +195,10 @@ def bert_weights(agents):
     return w
 
 
-def bert_losses(agents, precision, compiles):
+def bert_losses(agents, precision, compiles, device="cuda"):
     """The loss of every text of every agent: layers alone compiled, the whole, or nothing."""
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
-    offset = (torch.arange(agents, device="cuda") * VOCABULARY)[:, None]
+    offset = (torch.arange(agents, device=device) * VOCABULARY)[:, None]
     norm = lambda x, g, b: F.layer_norm(x.float(), (WIDTH,), eps=1e-12) * g + b
     linear = lambda x, m, b: torch.baddbmm(b.to(kind), x.to(kind), m.to(kind))
 
@@ -225,14 +225,15 @@ def bert_losses(agents, precision, compiles):
     return torch.compile(losses, dynamic=False) if compiles == "whole" else losses
 
 
-def bert_texts(agents, texts):
-    ids = torch.randint(0, VOCABULARY, (agents, texts * SEQUENCE), device="cuda")
-    return ids, torch.randint(0, 2, (agents, texts), device="cuda")
+def bert_texts(agents, texts, device="cuda"):
+    ids = torch.randint(0, VOCABULARY, (agents, texts * SEQUENCE), device=device)
+    return ids, torch.randint(0, 2, (agents, texts), device=device)
 
 
-def bert_batched(agents, precision, compiles):
+def bert_batched(agents, precision, compiles, device="cuda"):
     """One gradient pass."""
-    w, losses, texts = bert_weights(agents), bert_losses(agents, precision, compiles), bert_texts(agents, TEXTS)
+    losses = bert_losses(agents, precision, compiles, device)
+    w, texts = bert_weights(agents, device), bert_texts(agents, TEXTS, device)
     return lambda: torch.autograd.grad(losses(w, *texts).sum() / TEXTS, list(w.values()))
 
 
@@ -327,6 +328,17 @@ def main():
             ms = milliseconds(device, captured(bert_round(agents, precision)), warm_up=3, repeats=8)
             print(f"BERT-base FAB round, {precision}: PyTorch, torch.compile, CUDA graph {ms:.3f} ms (fabswarm: its second line above)", flush=True)
             torch.cuda.empty_cache()
+    if "minilm" in jobs:
+        globals().update(LAYERS=6, WIDTH=384, INNER=1536)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        one_by_one = [bert_batched(1, "f32", None, device) for _ in range(agents)]
+        forms = {"batched": bert_batched(agents, "f32", None, device), "loop over agents": lambda: [work() for work in one_by_one]}
+        ours, theirs = [], {name: [] for name in forms}
+        for _ in range(given.turns):
+            ours.append(engine(given.engine, "minilm", device, "f32", agents, 5))
+            for name, work in forms.items():
+                theirs[name].append(milliseconds(device, work, warm_up=1, repeats=5, longest_s=30.0))
+        table(f"MiniLM-L6 gradient pass, {agents} agents, batch {TEXTS}, {SEQUENCE} tokens, f32", ours, theirs)
     if "mixing" in jobs:
         words = 109_489_152
         command = [given.engine, "bench", "large", "mixing", "--device", "cuda", "--agents", str(agents), "--words", str(words)]

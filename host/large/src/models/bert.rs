@@ -45,6 +45,11 @@ impl BertEncoder {
         }
     }
 
+    /// `all-MiniLM-L6-v2` for two classes without dropout.
+    pub fn minilm(sequence: usize) -> Self {
+        BertEncoder { width: 384, inner: 1_536, layers: 6, ..Self::bert_base(sequence) }
+    }
+
     pub fn program(&self, samples: usize) -> ModelProgram {
         let mut builder =
             ProgramBuilder::new(Input::Tokens { sequence: self.sequence }, samples, self.classes);

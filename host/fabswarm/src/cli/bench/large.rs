@@ -32,8 +32,8 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("job")
                 .required(true)
-                .value_parser(PossibleValuesParser::new(["check", "mlp", "bert", "levels", "mixing"]))
-                .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, both levels in one launch (GPU only), or mixing (GPU only)"),
+                .value_parser(PossibleValuesParser::new(["check", "mlp", "bert", "minilm", "levels", "mixing"]))
+                .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, gradients of MiniLM, both levels in one launch (GPU only), or mixing (GPU only)"),
         )
         .arg(
             Arg::new("device")
@@ -84,6 +84,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         "bert" if is_gpu => {
             show("bert-base", bench::gradient(cuda()?, "gradient", &bert, agents, &[BERT_BATCH], rounds)?);
             show("bert-base", bench::round(cuda()?, &bert, agents, BERT_BATCH, rounds, false)?);
+        }
+        "minilm" => {
+            let minilm = Model::Encoder(BertEncoder::minilm(BERT_TOKENS));
+            let measured = if is_gpu {
+                bench::gradient(cuda()?, "gradient", &minilm, agents, &[BERT_BATCH], rounds)?
+            } else {
+                bench::gradient(Cpu::<f32>::new(), "gradient", &minilm, agents, &[BERT_BATCH], rounds)?
+            };
+            show("minilm", measured);
         }
         "bert" => {
             let cpu = Cpu::<f32>::new();
