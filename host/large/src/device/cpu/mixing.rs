@@ -84,33 +84,21 @@ pub(super) fn mix_round<S: Real>(
             for agent in 0..packed.agents {
                 let vector = decisions.group * packed.agents + agent;
                 let at = vector * packed.stride + decisions.first_column + from;
-                let (v, t) =
-                    (&decisions.vectors[agent][range.clone()], &trackers.vectors[agent][range.clone()]);
-                let (tile, d) = (tile_of(agent), &d[at..][..range.len()]);
-                old[tile.clone()].copy_from_slice(v);
-                let (tracked, gradients) = (&mut tracked[tile.clone()], &mut gradients[tile]);
-                tracked.copy_from_slice(t);
-                gradients.copy_from_slice(d);
-                if is_open {
-                    gradients.iter_mut().zip(v).for_each(|(d, &v)| *d += strengths[vector] * v);
-                    tracked.iter_mut().zip(gradients).for_each(|(t, d)| *t += *d);
-                }
+                let strength = is_open.then(|| strengths[vector]);
                 // The direction of descent lies in the place of decisions until they are mixed.
                 let out = &mut decisions.vectors[agent][range.clone()];
-                out.copy_from_slice(tracked);
-                if let Some(m) = decisions.beside.get_mut(agent) {
-                    for (out, m) in out.iter_mut().zip(&mut m[range.clone()]) {
-                        *m = accumulated(beta, *m, *out);
-                        *out = *m;
-                    }
-                }
-                let step = steps[decisions.group];
-                if adapts_first {
-                    old[tile_of(agent)].iter_mut().zip(&*out).for_each(|(old, &m)| *old -= step * m);
-                    out.fill(S::ZERO);
-                } else {
-                    out.iter_mut().for_each(|out| *out = -step * *out);
-                }
+                let (t, d, tile) = (&trackers.vectors[agent][range.clone()], &d[at..], tile_of(agent));
+                let (tracked, gradients) = (&mut tracked[tile.clone()], &mut gradients[tile.clone()]);
+                Arch::new().dispatch(
+                    #[inline(always)]
+                    || close_tile(out, t, d, &mut old[tile.clone()], tracked, gradients, strength),
+                );
+                let m = decisions.beside.get_mut(agent).map(|m| &mut m[range.clone()]);
+                let step = (steps[decisions.group], adapts_first);
+                Arch::new().dispatch(
+                    #[inline(always)]
+                    || descend_tile(out, m.map(|m| (m, beta)), &mut old[tile], step),
+                );
             }
             for agent in 0..packed.agents {
                 Arch::new().dispatch(|| {
@@ -125,6 +113,53 @@ pub(super) fn mix_round<S: Real>(
     };
     let scratch = || [(); 3].map(|()| vec![S::ZERO; packed.agents * TILE]);
     all.into_par_iter().zip(stripes(t, packed)).for_each_init(scratch, one);
+}
+
+/// Copies a tile of one agent to where it is mixed from, and closes its round where that is open. `out`, its decisions, becomes
+/// the tracker. Inlined, so that it is compiled for the vectors of the processor.
+#[inline(always)]
+fn close_tile<S: Real>(
+    out: &mut [S],
+    t: &[S],
+    d: &[S],
+    old: &mut [S],
+    tracked: &mut [S],
+    gradients: &mut [S],
+    strength: Option<S>,
+) {
+    let words = out.len();
+    let (t, d) = (&t[..words], &d[..words]);
+    let (old, tracked, gradients) = (&mut old[..words], &mut tracked[..words], &mut gradients[..words]);
+    for k in 0..words {
+        let (v, mut t, mut d) = (out[k], t[k], d[k]);
+        if let Some(strength) = strength {
+            d += strength * v;
+            t += d;
+        }
+        (old[k], tracked[k], gradients[k], out[k]) = (v, t, d, t);
+    }
+}
+
+/// `m ← β m + t` where there is momentum, and the step along it: of `old`, where agents adapt first, or of `out`.
+#[inline(always)]
+fn descend_tile<S: Real>(
+    out: &mut [S],
+    momentum: Option<(&mut [S], S)>,
+    old: &mut [S],
+    (step, adapts_first): (S, bool),
+) {
+    if let Some((m, beta)) = momentum {
+        for (out, m) in out.iter_mut().zip(m) {
+            *m = accumulated(beta, *m, *out);
+            *out = *m;
+        }
+    }
+    if adapts_first {
+        old.iter_mut().zip(&*out).for_each(|(old, &m)| *old -= step * m);
+        out.fill(S::ZERO);
+    } else {
+        out.iter_mut().for_each(|out| *out = -step * *out);
+    }
 }
 
 /// Neighbouring columns of all agents of one group.

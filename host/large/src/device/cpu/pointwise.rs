@@ -31,9 +31,10 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
             let pairs = d[..words].iter_mut().zip(&saved[..words]);
             match function {
                 Function::Identity => {}
-                Function::Relu => Arch::new().dispatch(|| {
-                    pairs.for_each(|(d, &saved)| *d = if saved > S::ZERO { *d } else { S::ZERO });
-                }),
+                Function::Relu => Arch::new().dispatch(
+                    #[inline(always)]
+                    || pairs.for_each(|(d, &saved)| *d = if saved > S::ZERO { *d } else { S::ZERO }),
+                ),
                 Function::Tanh => pairs.for_each(|(d, &saved)| *d *= S::ONE - saved * saved),
                 Function::Gelu => pairs.for_each(|(d, &saved)| *d *= gelu_slope(saved)),
             }
@@ -42,11 +43,14 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
             let sums = &mut agent.gradient[bias..bias + columns];
             let d = &memory.one(d)[..rows * columns];
             sums.fill(S::ZERO);
-            Arch::new().dispatch(|| {
-                for row in d.chunks_exact(columns) {
-                    sums.iter_mut().zip(row).for_each(|(sum, &word)| *sum += word);
-                }
-            });
+            Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    for row in d.chunks_exact(columns) {
+                        sums.iter_mut().zip(row).for_each(|(sum, &word)| *sum += word);
+                    }
+                },
+            );
         }
         Op::Dropout { x, out, words, rate, layer } => {
             if x != out {
@@ -66,21 +70,26 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
 }
 
 fn activate<S: Real>(x: &mut [S], bias: Option<&[S]>, columns: usize, function: Function) {
-    Arch::new().dispatch(|| {
-        for row in x.chunks_exact_mut(columns) {
-            if let Some(bias) = bias {
-                row.iter_mut().zip(bias).for_each(|(word, &bias)| *word += bias);
-            }
-            match function {
-                Function::Identity => {}
-                Function::Relu => {
-                    row.iter_mut().for_each(|word| *word = if *word > S::ZERO { *word } else { S::ZERO })
-                }
-                Function::Tanh => row.iter_mut().for_each(|word| *word = word.tanh()),
-                Function::Gelu => row.iter_mut().for_each(|word| *word *= normal_mass(*word)),
-            }
+    Arch::new().dispatch(
+        #[inline(always)]
+        || x.chunks_exact_mut(columns).for_each(|row| activate_row(row, bias, function)),
+    );
+}
+
+/// Inlined, so that it is compiled for the vectors of the processor.
+#[inline(always)]
+fn activate_row<S: Real>(row: &mut [S], bias: Option<&[S]>, function: Function) {
+    if let Some(bias) = bias {
+        row.iter_mut().zip(bias).for_each(|(word, &bias)| *word += bias);
+    }
+    match function {
+        Function::Identity => {}
+        Function::Relu => {
+            row.iter_mut().for_each(|word| *word = if *word > S::ZERO { *word } else { S::ZERO });
         }
-    });
+        Function::Tanh => row.iter_mut().for_each(|word| *word = word.tanh()),
+        Function::Gelu => row.iter_mut().for_each(|word| *word *= normal_mass(*word)),
+    }
 }
 
 /// Φ(x), the mass of the normal distribution below `x`.
