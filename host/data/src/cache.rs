@@ -21,11 +21,8 @@ pub struct Cache {
 /// The presence of an entry in the cache, by file names alone; [`Cache::checked_folder`] compares the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheState {
-    /// Nothing yet.
     Absent,
-    /// Some files are missing.
     Partial,
-    /// All files are there.
     Present,
 }
 
@@ -45,7 +42,6 @@ impl Cache {
         Self { root: root.into() }
     }
 
-    /// The folder of all entries.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -28,13 +28,11 @@ impl Entry {
     }
 }
 
-/// The format of an entry's files.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
     /// idx files of grey images.
     Idx,
-    /// Film reviews.
     Imdb,
     /// A folder with `config.json`, `model.safetensors` and `tokenizer.json`.
     Model,
@@ -143,7 +141,6 @@ pub fn entries() -> &'static [Entry] {
     &CATALOGUE.entry
 }
 
-/// Finds an entry by name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     entries().iter().find(|entry| entry.name == name)
 }

@@ -8,7 +8,6 @@ const MOST_CLASSES: usize = 256;
 /// Training and test samples of a classification task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// Number of classes; every label is below it.
     pub classes: usize,
     /// Samples to deal out to the agents.
     pub train: LabelledSamples,
@@ -16,19 +15,15 @@ pub struct Dataset {
     pub test: LabelledSamples,
 }
 
-/// Inputs with their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledSamples {
-    /// The inputs of the model.
     pub inputs: Inputs,
     /// The true class of each.
     pub labels: Vec<u8>,
 }
 
-/// Inputs of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inputs {
-    /// Pictures.
     Images(Images),
     /// Numbers as they are, of a user's own file.
     Features(Features),
@@ -39,7 +34,6 @@ pub enum Inputs {
 }
 
 impl Inputs {
-    /// Number of samples.
     pub fn count(&self) -> usize {
         match self {
             Self::Images(images) => images.count(),
@@ -50,7 +44,6 @@ impl Inputs {
     }
 }
 
-/// Inputs as numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
     /// Height, width, channels; 1 × features × 1 where an input is no picture.
@@ -60,12 +53,10 @@ pub struct Features {
 }
 
 impl Features {
-    /// Numbers of one input.
     pub fn words(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Number of inputs.
     pub fn count(&self) -> usize {
         self.values.len().checked_div(self.words()).unwrap_or(0)
     }
@@ -88,7 +79,6 @@ impl Images {
         self.shape.iter().product()
     }
 
-    /// Number of pictures.
     pub fn count(&self) -> usize {
         self.pixels.len().checked_div(self.words()).unwrap_or(0)
     }
@@ -144,7 +134,6 @@ impl Normalisation {
 /// Sentences of one length, cut or padded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
-    /// Tokens per sentence.
     pub length: usize,
     /// Every sentence in turn.
     pub ids: Vec<u32>,
@@ -153,7 +142,6 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Number of sentences.
     pub fn count(&self) -> usize {
         self.used.len()
     }

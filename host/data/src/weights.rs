@@ -9,7 +9,6 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::error::{in_file, io_error};
 
-/// Named tensors of a pretrained model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PretrainedWeights {
     folder: PathBuf,
@@ -19,9 +18,7 @@ pub struct PretrainedWeights {
 /// A tensor in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightTensor {
-    /// Its dimensions.
     pub shape: Vec<usize>,
-    /// Its words.
     pub words: Vec<f32>,
 }
 
@@ -115,7 +112,6 @@ fn plain_name(name: &str) -> String {
 const FEW: usize = 5;
 
 impl PretrainedWeights {
-    /// Names and tensors, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &WeightTensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
