@@ -34,9 +34,6 @@ pub enum CampaignError {
 }
 
 /// Runs an experiment with results kept in `folder`.
-///
-/// # Errors
-/// Where it is interrupted, a run fails, or a result cannot be written.
 pub fn run<W: Workload>(
     experiment: &Experiment<W>,
     folder: &Path,

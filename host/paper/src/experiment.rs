@@ -13,11 +13,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use fabswarm_diagnostic::Diagnostic;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::verdict::{Case, StatedClaim};
+use crate::rule::{ClaimRule, Condition, Measure};
+use crate::spread::samples;
 
 /// Values of settings or of scenario keys, by name.
 pub type Keys = Map<String, Value>;
@@ -32,8 +33,12 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     type Choice: Clone + Debug + Sync;
     /// All inputs of a run, besides the build.
     type Cell: Serialize + Sync;
-    /// When a claim holds.
-    type Rule: Clone + Debug + Sync + DeserializeOwned;
+    /// What runs are compared by.
+    type Measure: Measure<Self>;
+    /// What a series can be asked for by itself.
+    type Condition: Condition<Self>;
+    /// A sample of a run.
+    type Point: Copy;
     /// The result of one run.
     type Run: Clone + Debug + Send + Serialize + DeserializeOwned;
 
@@ -61,13 +66,12 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     /// A guess at how long it takes, to begin with the longest.
     fn effort(cell: &Self::Cell) -> u64;
     /// Runs it; `None` where it was interrupted.
-    ///
-    /// # Errors
-    /// Where it cannot be run.
     fn run(cell: &Self::Cell, interrupted: &AtomicBool) -> Result<Option<Self::Run>, Diagnostic>;
 
-    /// Verdicts on a claim with this rule, case by case. Differences below `margin` are ties.
-    fn cases(rule: &Self::Rule, margin: f64, outcomes: &[SeriesOutcome<Self>]) -> Vec<Case>;
+    /// The samples of a run.
+    fn points(run: &Self::Run) -> &[Self::Point];
+    /// Whether a series has left its start.
+    fn has_moved(one: &SeriesOutcome<Self>) -> bool;
 
     /// Gives a key another value, and returns whether there is such a key.
     fn set(&mut self, _key: &str, _value: &str) -> bool {
@@ -108,7 +112,7 @@ pub struct Experiment<W: Workload> {
     /// The values that are searched.
     pub search: W::Search,
     /// The claims that it is about.
-    pub claims: Vec<StatedClaim<W::Rule>>,
+    pub claims: Vec<StatedClaim<W>>,
     /// Differences that are ties: a share of errors, rounds and seconds, and of accuracies the difference itself.
     pub margin: f64,
     /// The number of seeds of each series, from 1.
@@ -119,9 +123,6 @@ pub struct Experiment<W: Workload> {
 
 impl<W: Workload> Experiment<W> {
     /// All experiments; `is_quick` makes each small enough for a test.
-    ///
-    /// # Errors
-    /// When a file is invalid, which a test rules out.
     pub fn all(is_quick: bool) -> Result<Vec<Self>, Diagnostic> {
         let parse = |(name, text): &(&'static str, &str)| {
             file::parse(name, text, is_quick)
@@ -134,6 +135,16 @@ impl<W: Workload> Experiment<W> {
     pub fn panels(&self) -> Vec<&str> {
         distinct(self.series.iter().map(|series| series.panel.as_str()))
     }
+}
+
+/// A claim in an experiment's file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound = "")]
+pub struct StatedClaim<W: Workload> {
+    /// The claim, in our words.
+    pub text: String,
+    /// When it holds.
+    pub rule: ClaimRule<W>,
 }
 
 /// One try of a search.
@@ -158,6 +169,19 @@ pub struct SeriesOutcome<W: Workload> {
     pub choice: W::Choice,
     /// One run per seed.
     pub runs: Vec<W::Run>,
+}
+
+impl<W: Workload> SeriesOutcome<W> {
+    /// The points of all runs, sample by sample; a run that ended early counts as it ended.
+    pub(crate) fn samples(&self) -> Vec<Vec<W::Point>> {
+        samples(&self.runs.iter().map(W::points).collect::<Vec<_>>())
+    }
+
+    /// The label, and the panel where there are some.
+    pub(crate) fn name(&self) -> String {
+        let (panel, label) = (&self.series.panel, &self.series.label);
+        if panel.is_empty() { label.clone() } else { format!("{panel}, {label}") }
+    }
 }
 
 /// The results of an experiment.

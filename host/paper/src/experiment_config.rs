@@ -5,7 +5,7 @@ use std::rc::Rc;
 use fabswarm_sim::Diagnostic;
 use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::method::LinkWeights;
-use fabswarm_sim::scenario::{Scenario, TopologyKind};
+use fabswarm_sim::scenario::{ProblemKind, Scenario, TopologyKind};
 use serde::{Deserialize, Serialize};
 
 use crate::network::LinkRule;
@@ -20,6 +20,8 @@ pub enum GraphKind {
     ErdosRenyi,
     /// A directed ring with the weights of [`ExperimentConfig::ring_shares`].
     Ring,
+    /// A directed ring whose links take turns, each there once in [`ExperimentConfig::turns`] rounds.
+    RingInTurns,
     /// Everybody hears everybody.
     Complete,
     /// The graphs of [`ExperimentConfig::recording`], from the first one again where a run is longer.
@@ -30,6 +32,8 @@ pub enum GraphKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExperimentConfig {
+    /// Whether the problem is hyper-cleaning, which is not convex, instead of policy evaluation.
+    pub hyper_cleaning: bool,
     /// n.
     pub agents: usize,
     /// Graphs of the network.
@@ -40,10 +44,14 @@ pub struct ExperimentConfig {
     pub edge_probability: f64,
     /// Weights that even and odd agents of a ring give to their neighbour.
     pub ring_shares: [f64; 2],
+    /// C: every so many rounds together have all links of a ring.
+    pub turns: u32,
     /// Probability that a frame is lost.
     pub loss: f64,
     /// ω.
     pub reward_noise: f64,
+    /// Weights of f and g of policy evaluation.
+    pub level_weights: [f64; 2],
     /// λ, the μ of the paper's experiments.
     pub lambda: f64,
     /// T, the inner rounds of a double loop.
@@ -67,13 +75,16 @@ pub struct ExperimentConfig {
 impl Default for ExperimentConfig {
     fn default() -> Self {
         Self {
+            hyper_cleaning: false,
             agents: 10,
             graph: GraphKind::Paper,
             recording: String::new(),
             edge_probability: 0.5,
             ring_shares: [0.5; 2],
+            turns: 1,
             loss: 0.0,
             reward_noise: 0.0,
+            level_weights: [1.0; 2],
             lambda: 60.0,
             inner_rounds: 20,
             momentum: 0.02,
@@ -93,11 +104,16 @@ impl ExperimentConfig {
         let mut scenario = Scenario { seed, ..Scenario::default() };
         scenario.swarm.agents = self.agents;
         scenario.swarm.rounds = self.rounds.into();
-        scenario.policy_evaluation.reward_noise = self.reward_noise;
+        if self.hyper_cleaning {
+            scenario.problem.kind = ProblemKind::HyperCleaning;
+        }
+        let task = &mut scenario.policy_evaluation;
+        task.reward_noise = self.reward_noise;
+        [task.upper_weight, task.lower_weight] = self.level_weights;
         scenario.network.topology = match self.graph {
             GraphKind::Paper => TopologyKind::Paper,
             GraphKind::ErdosRenyi => TopologyKind::ErdosRenyi,
-            GraphKind::Ring => TopologyKind::Ring,
+            GraphKind::Ring | GraphKind::RingInTurns => TopologyKind::Ring,
             GraphKind::Complete => TopologyKind::Complete,
             GraphKind::Recorded => TopologyKind::Recorded,
         };
@@ -110,23 +126,18 @@ impl ExperimentConfig {
     }
 
     /// The graphs of the network.
-    ///
-    /// # Errors
-    /// Where recorded ones cannot be read.
     pub fn graphs(&self, seed: u64) -> Result<Rc<LinkSource>, Diagnostic> {
         LinkSource::new(&self.scenario(seed)).map(Rc::new)
     }
 
     /// The rule of the links.
-    ///
-    /// # Errors
-    /// Where recorded ones cannot be read.
     pub fn link_rule(&self, seed: u64) -> Result<LinkRule, Diagnostic> {
         Ok(match self.graph {
             GraphKind::Ring => {
                 let links = LinkWeights::weighted_ring(self.agents, |agent| self.ring_shares[agent % 2]);
                 LinkRule::Fixed(Rc::new(links))
             }
+            GraphKind::RingInTurns => LinkRule::RingInTurns { agents: self.agents, turns: self.turns },
             _ => LinkRule::Degrees(self.graphs(seed)?),
         })
     }

@@ -5,7 +5,7 @@
 //! [`campaign::run`] runs its cells and keeps each result, and [`page`] writes figure, data and verdict. What is run is a
 //! [`experiment::Workload`]: a method on a [`small`] problem, or the `training` of a large model.
 //!
-//! Imports point that way only: `named → campaign → experiment`, and `small → method → network, bellman`.
+//! Imports point that way only: `named → campaign → experiment → rule → verdict`, and `small → method → network, bellman`.
 
 pub mod bellman;
 pub mod campaign;
@@ -15,6 +15,7 @@ pub mod method;
 pub mod named;
 pub mod network;
 pub mod page;
+pub mod rule;
 pub mod small;
 mod spread;
 pub mod table;

@@ -33,17 +33,25 @@ pub trait Method {
 
     /// Floats that arrived so far, on all links together.
     fn floats(&self) -> u64;
+
+    /// Numbers that an agent keeps from one iteration to the next, apart from its data; 0 where they are not counted.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// The squared mean gradient at the mean state, where no solution is known.
+    fn stationarity(&mut self) -> Option<f64> {
+        None
+    }
 }
 
 /// The errors of a swarm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorMeasures {
-    /// `mean_i ‖x_i − x*‖ / ‖x*‖`.
+    /// `mean_i ‖x_i − x*‖ / ‖x*‖`; 1 where x* is not known.
     pub error: f64,
-    /// `√(mean_i ‖x_i − x̄‖²) / ‖x̄‖`.
+    /// `√(mean_i ‖x_i − x̄‖²) / ‖x̄‖`; of the whole row where x* is not known.
     pub consensus: f64,
-    /// `‖∇F*(x̄)‖²`, where the method shows its x.
-    pub stationarity: Option<f64>,
 }
 
 /// The step sizes of a method, on gradients that are not divided by λ.
@@ -157,9 +165,6 @@ impl MethodKind {
     }
 
     /// The method at rest on the problem of `seed`.
-    ///
-    /// # Errors
-    /// Where a recorded problem or its graphs cannot be read, or the swarm of a ledger cannot be built.
     pub fn start(
         self,
         setting: &ExperimentConfig,

@@ -26,18 +26,12 @@ pub trait NamedExperiment {
     fn set_seeds(&mut self, seeds: u64);
 
     /// Keeps the panels whose name contains `text`.
-    ///
-    /// # Errors
-    /// Where there is none.
     fn keep_panels(&mut self, text: &str) -> Result<(), Diagnostic>;
 
     /// Gives a key of all series another value where they have it, and says so in the notes.
     fn set(&mut self, key: &str, value: &str);
 
     /// Runs it, with results kept in `out`, and writes its figures and tables.
-    ///
-    /// # Errors
-    /// Where it is interrupted, a run fails, or a file cannot be written.
     fn run(
         &self,
         out: &Path,
@@ -47,9 +41,6 @@ pub trait NamedExperiment {
 }
 
 /// All experiments; `is_quick` makes each small enough for a test, on data that come with the program.
-///
-/// # Errors
-/// When a file is invalid, which a test rules out.
 pub fn all(is_quick: bool) -> Result<Vec<Box<dyn NamedExperiment>>, Diagnostic> {
     fn of_kind<W: Presentation>(is_quick: bool) -> Result<Vec<Box<dyn NamedExperiment>>, Diagnostic> {
         let boxed = |experiment: Experiment<W>| -> Box<dyn NamedExperiment> { Box::new(experiment) };

@@ -18,6 +18,8 @@ pub enum LinkRule {
     Degrees(Rc<LinkSource>),
     /// Constant links and weights.
     Fixed(Rc<LinkWeights>),
+    /// A directed ring with weights by degree, of which every `turns`-th link is there in each round, in turn.
+    RingInTurns { agents: usize, turns: u32 },
     /// The weights of the first round for ever, while frames travel only over the links of each round.
     FirstWeights(Rc<LinkSource>),
 }
@@ -33,9 +35,6 @@ struct LossyLinks {
 
 impl LinkRule {
     /// The links of the first round whose graph is, or is not, strongly connected, for ever.
-    ///
-    /// # Errors
-    /// Where no round has such a graph.
     pub fn kept(graphs: &LinkSource, is_connected: bool) -> Result<Self, Diagnostic> {
         let mut reached = vec![false; graphs.agents()];
         let mut fits = |round: &u32| {
@@ -53,6 +52,7 @@ impl LinkRule {
         let first = match &self {
             Self::Fixed(links) => Rc::clone(links),
             Self::Degrees(graphs) | Self::FirstWeights(graphs) => Rc::new(all_links(graphs, 0)),
+            Self::RingInTurns { agents, turns } => Rc::new(ring_in_turns(*agents, *turns, 0)),
         };
         Network::new(first.agents(), LossyLinks { rule: self, first, loss, seed })
     }
@@ -60,6 +60,15 @@ impl LinkRule {
 
 fn all_links(graphs: &LinkSource, round: u32) -> LinkWeights {
     LinkWeights::of_round(graphs, round, Weights::Uniform, |_, _| false)
+}
+
+fn ring_in_turns(agents: usize, turns: u32, round: u32) -> LinkWeights {
+    let hears = |agent: usize| (round as usize + agent).is_multiple_of(turns as usize);
+    let before = |agent: usize| (agent + agents - 1) % agents;
+    let heard: Vec<Vec<usize>> =
+        (0..agents).map(|agent| hears(agent).then(|| before(agent)).into_iter().collect()).collect();
+    let listeners: Vec<usize> = (0..agents).map(|agent| hears((agent + 1) % agents).into()).collect();
+    LinkWeights::of_heard(&listeners, &heard, Weights::Uniform)
 }
 
 impl LinkSequence for LossyLinks {
@@ -71,6 +80,7 @@ impl LinkSequence for LossyLinks {
         match &self.rule {
             LinkRule::Degrees(graphs) => Rc::new(of(graphs)),
             LinkRule::Fixed(links) => Rc::clone(links),
+            LinkRule::RingInTurns { agents, turns } => Rc::new(ring_in_turns(*agents, *turns, round)),
             LinkRule::FirstWeights(graphs) => Rc::new(self.first.where_present(&of(graphs))),
         }
     }
@@ -94,6 +104,23 @@ fn lose_independently(seed: u64, round: u32, probability: f64) -> impl FnMut(usi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_of_a_ring_take_turns() {
+        for (turns, counts) in [(1, [10; 3]), (5, [2; 3]), (10, [1; 3])] {
+            let mut network = LinkRule::RingInTurns { agents: 10, turns }.network(0.0, 1);
+            assert_eq!([(); 3].map(|()| network.next_round().count()), counts);
+        }
+        let mut network = LinkRule::RingInTurns { agents: 10, turns: 5 }.network(0.0, 1);
+        let mut heard: Vec<usize> = (0..5)
+            .flat_map(|_| {
+                let links = network.next_round();
+                (0..10).filter(|&agent| links.heard_by(agent).count() == 1).collect::<Vec<_>>()
+            })
+            .collect();
+        heard.sort_unstable();
+        assert_eq!(heard, Vec::from_iter(0..10), "all links in five rounds");
+    }
 
     #[test]
     fn frames_are_lost_independently() {

@@ -13,6 +13,9 @@ use crate::experiment::{
 use crate::table::{self, Table};
 use crate::verdict;
 
+/// A column of the table of results: its name, and the cell of a series with what was searched.
+pub type Column<W> = (&'static str, fn(&SeriesOutcome<W>, &<W as Workload>::Search) -> String);
+
 /// The figures and tables of an experiment.
 pub trait Presentation: Workload {
     /// The file of all tries of a search.
@@ -21,6 +24,8 @@ pub trait Presentation: Workload {
     const TRIAL_COLUMNS: &'static str;
     /// The columns of `curves.csv`.
     const CURVE_COLUMNS: &'static str;
+    /// The columns of the table of results after the panel and the method. Columns without a cell are left out.
+    const COLUMNS: &'static [Column<Self>];
 
     /// Notes on the search and the machine.
     fn notes(experiment: &Experiment<Self>, outcome: &ExperimentOutcome<Self>) -> Vec<String>;
@@ -28,8 +33,6 @@ pub trait Presentation: Workload {
     fn curve(outcome: &SeriesOutcome<Self>, axis: Self::Axis) -> Vec<LinePoint>;
     /// The name of an axis, and the scale of the values over it.
     fn scale(axis: Self::Axis, lines: &[PlotLine]) -> (&'static str, Scale);
-    /// The table of results.
-    fn results(experiment: &Experiment<Self>, outcomes: &[SeriesOutcome<Self>]) -> Table;
     /// The rows of a series in `curves.csv`.
     fn curve_rows(outcome: &SeriesOutcome<Self>) -> Vec<String>;
     /// The row of a try.
@@ -49,9 +52,6 @@ pub struct Section {
 }
 
 /// Draws, tabulates and judges an experiment and writes it to `folder`.
-///
-/// # Errors
-/// Where a file cannot be written.
 pub fn write_experiment<W: Presentation>(
     experiment: &Experiment<W>,
     outcome: &ExperimentOutcome<W>,
@@ -61,12 +61,12 @@ pub fn write_experiment<W: Presentation>(
     let svg = (!experiment.axes.is_empty()).then(|| figure(experiment, &outcome.series));
     if let Some(svg) = &svg {
         write(&folder.join("figure.svg"), svg)?;
-        let rows = outcome.series.iter().flat_map(|one| {
-            let name = (one.series.panel.as_str(), one.series.label.as_str());
-            W::curve_rows(one).into_iter().map(move |row| (name, row))
-        });
-        write(&folder.join("curves.csv"), &csv(W::CURVE_COLUMNS, rows))?;
     }
+    let rows = outcome.series.iter().flat_map(|one| {
+        let name = (one.series.panel.as_str(), one.series.label.as_str());
+        W::curve_rows(one).into_iter().map(move |row| (name, row))
+    });
+    write(&folder.join("curves.csv"), &csv(W::CURVE_COLUMNS, rows))?;
     if !outcome.trials.is_empty() {
         let rows = outcome
             .trials
@@ -83,10 +83,24 @@ pub fn write_experiment<W: Presentation>(
         notes: experiment.notes.iter().cloned().chain(W::notes(experiment, outcome)).collect(),
         svg,
         verdicts: table::verdicts(&verdicts, experiment.seeds),
-        results: W::results(experiment, &outcome.series),
+        results: results(experiment, &outcome.series),
     };
     write(&folder.join("verdict.md"), &section.to_markdown())?;
     Ok(section)
+}
+
+fn results<W: Presentation>(experiment: &Experiment<W>, outcomes: &[SeriesOutcome<W>]) -> Table {
+    let mut table = Table::new(&["panel", "method"]);
+    table.rows =
+        outcomes.iter().map(|one| vec![one.series.panel.clone(), one.series.label.clone()]).collect();
+    for (name, cell) in W::COLUMNS {
+        let cells: Vec<String> = outcomes.iter().map(|one| cell(one, &experiment.search)).collect();
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            table.head.push((*name).to_owned());
+            table.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+        }
+    }
+    table
 }
 
 /// A row of panels per panel of the paper, a column per axis: mean lines with shaded deviation.
@@ -149,9 +163,6 @@ impl Section {
 }
 
 /// Writes all sections as one page without references to anything outside of it.
-///
-/// # Errors
-/// Where the file cannot be written.
 pub fn write_page(path: &Path, made_by: &str, sections: &[Section]) -> Result<(), Diagnostic> {
     let mut page = HtmlPage::new("The paper, run again");
     page.paragraph(&format!("Made by {made_by}."));

@@ -1,12 +1,12 @@
 //! Experiments on small problems: a method of the paper in a setting, with given or searched steps.
 
 mod cell;
+mod measure;
 mod outcome;
 mod page;
-mod rule;
 
+pub use measure::{ErrorCondition, ErrorMeasure, PrintedColumn, Quantity};
 pub use outcome::{MethodOutcome, Point, RunOutcome};
-pub use rule::{Measure, MethodRule, PrintedColumn};
 
 use std::sync::atomic::AtomicBool;
 
@@ -18,7 +18,6 @@ use crate::experiment::{Keys, SeriesFile, Workload};
 use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
 use crate::spread::Spread;
-use crate::verdict::Case;
 use cell::MethodCell;
 
 /// The horizontal axis of an error.
@@ -69,15 +68,20 @@ impl Workload for MethodWorkload {
     type Search = StepGrid;
     type Choice = StepSizes;
     type Cell = MethodCell;
-    type Rule = MethodRule;
+    type Measure = ErrorMeasure;
+    type Condition = ErrorCondition;
+    type Point = Point;
     type Run = RunOutcome;
 
     const FILES: &'static [(&'static str, &'static str)] = &[
         ("rates", include_str!("../experiments/rates.toml")),
         ("policy-evaluation", include_str!("../experiments/policy-evaluation.toml")),
         ("policy-evaluation-noise", include_str!("../experiments/policy-evaluation-noise.toml")),
+        ("policy-evaluation-printed", include_str!("../experiments/policy-evaluation-printed.toml")),
         ("policy-evaluation-100", include_str!("../experiments/policy-evaluation-100.toml")),
         ("policy-evaluation-1000", include_str!("../experiments/policy-evaluation-1000.toml")),
+        ("speed-up", include_str!("../experiments/speed-up.toml")),
+        ("connectivity", include_str!("../experiments/connectivity.toml")),
         ("agents", include_str!("../experiments/agents.toml")),
         ("weights", include_str!("../experiments/weights.toml")),
         ("rings", include_str!("../experiments/rings.toml")),
@@ -136,8 +140,12 @@ impl Workload for MethodWorkload {
         cell.run(interrupted).map_err(|error| Diagnostic::bare(error.to_string()))
     }
 
-    fn cases(rule: &MethodRule, margin: f64, outcomes: &[MethodOutcome]) -> Vec<Case> {
-        rule.cases(margin, outcomes)
+    fn points(run: &RunOutcome) -> &[Point] {
+        &run.points
+    }
+
+    fn has_moved(one: &MethodOutcome) -> bool {
+        !(0.9..1.1).contains(&one.settled_error().mean)
     }
 }
 
@@ -150,7 +158,7 @@ mod tests {
     fn every_file_is_whole_and_has_a_small_version() {
         let all = |is_quick| Experiment::<MethodWorkload>::all(is_quick).unwrap();
         for (full, quick) in all(false).iter().zip(all(true)) {
-            assert!(full.seeds >= 10, "{}", full.name);
+            assert!(full.seeds >= 5, "{}", full.name);
             let rounds = |experiment: &Experiment<MethodWorkload>| -> u64 {
                 let rounds = experiment.series.iter().map(|series| u64::from(series.work.setting.rounds));
                 experiment.seeds * rounds.sum::<u64>()

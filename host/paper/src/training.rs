@@ -4,12 +4,12 @@
 //! grid for all methods, on a seed that does not count.
 
 mod cell;
+mod measure;
 mod outcome;
 mod page;
-mod rule;
 
+pub use measure::{AccuracyCondition, AccuracyMeasure};
 pub use outcome::{TrainingPoint, TrainingRunOutcome, TrainingSeries};
-pub use rule::TrainingRule;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::experiment::{Keys, SeriesFile, Workload};
-use crate::verdict::Case;
 use cell::{TrainingCell, TrainingDevice};
 
 /// A column of an experiment's figure.
@@ -51,9 +50,9 @@ pub struct KeySearch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingWorkload {
     /// Its keys, where they are not the default.
-    keys: Keys,
+    pub(crate) keys: Keys,
     /// Keys of which all values are tried.
-    search: Vec<String>,
+    pub(crate) search: Vec<String>,
 }
 
 impl Workload for TrainingWorkload {
@@ -61,7 +60,9 @@ impl Workload for TrainingWorkload {
     type Search = KeySearch;
     type Choice = Keys;
     type Cell = TrainingCell;
-    type Rule = TrainingRule;
+    type Measure = AccuracyMeasure;
+    type Condition = AccuracyCondition;
+    type Point = TrainingPoint;
     type Run = TrainingRunOutcome;
 
     const FILES: &'static [(&'static str, &'static str)] = &[
@@ -141,8 +142,12 @@ impl Workload for TrainingWorkload {
         cell.run(interrupted)
     }
 
-    fn cases(rule: &TrainingRule, margin: f64, outcomes: &[TrainingSeries]) -> Vec<Case> {
-        rule.cases(margin, outcomes)
+    fn points(run: &TrainingRunOutcome) -> &[TrainingPoint] {
+        &run.points
+    }
+
+    fn has_moved(_: &TrainingSeries) -> bool {
+        true
     }
 
     fn set(&mut self, key: &str, value: &str) -> bool {
@@ -164,7 +169,8 @@ mod tests {
     fn every_file_is_whole_and_every_scenario_is_one() {
         for is_quick in [false, true] {
             for experiment in Experiment::<TrainingWorkload>::all(is_quick).unwrap() {
-                assert!(!experiment.series.is_empty() && experiment.seeds > 0, "{}", experiment.name);
+                assert!(experiment.seeds > 0 && experiment.margin > 0.0, "{}", experiment.name);
+                assert!(!experiment.series.is_empty(), "{}", experiment.name);
                 for series in &experiment.series {
                     let cell = series.work.cell(&Keys::new(), 1);
                     let resolved = cell.resolve().unwrap_or_else(|error| panic!("{}: {error}", series.label));

@@ -3,19 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde::Deserialize;
-
-use crate::experiment::{SeriesOutcome, Workload};
-
-/// A claim in an experiment's file.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StatedClaim<R> {
-    /// The claim, in our words.
-    pub text: String,
-    /// When it holds.
-    pub rule: R,
-}
+use crate::experiment::{SeriesOutcome, StatedClaim, Workload};
 
 /// The verdict on a claim in one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,13 +91,9 @@ pub struct Verdict {
 }
 
 /// The verdicts on `claims`; none on those whose panels were left out.
-pub fn on<W: Workload>(
-    claims: &[StatedClaim<W::Rule>],
-    margin: f64,
-    series: &[SeriesOutcome<W>],
-) -> Vec<Verdict> {
-    let verdict = |claim: &StatedClaim<W::Rule>| {
-        let cases = W::cases(&claim.rule, margin, series);
+pub fn on<W: Workload>(claims: &[StatedClaim<W>], margin: f64, series: &[SeriesOutcome<W>]) -> Vec<Verdict> {
+    let verdict = |claim: &StatedClaim<W>| {
+        let cases = claim.rule.cases(margin, series);
         let text = |case: &Case| match case.outcome {
             CaseOutcome::Tie => format!("{} (tie)", case.measured),
             CaseOutcome::Fails | CaseOutcome::Holds => case.measured.clone(),
@@ -165,34 +149,6 @@ fn is_positive(values: &[f64]) -> bool {
     let tolerance = 1e-9 * values.iter().map(|value| value.abs()).sum::<f64>();
     let as_large = (0..choices).filter(|&signs| flipped(signs) >= sum - tolerance).count();
     sum > 0.0 && 20 * as_large <= choices as usize
-}
-
-/// Whether a label is meant: by its name, or by how it begins where `pattern` ends in `*`.
-pub(crate) fn is_meant(patterns: &[String], label: &str) -> bool {
-    let matches = |pattern: &String| match pattern.strip_suffix('*') {
-        Some(start) => label.starts_with(start),
-        None => pattern == label,
-    };
-    patterns.iter().any(matches)
-}
-
-/// Whether a panel is meant, by its name; all are where none is named.
-pub(crate) fn is_panel(panels: &[String], panel: &str) -> bool {
-    panels.is_empty() || panels.iter().any(|one| one == panel)
-}
-
-/// The series of a panel by label.
-pub(crate) fn find<'a, W: Workload>(
-    series: &'a [SeriesOutcome<W>],
-    panel: &str,
-    label: &str,
-) -> Option<&'a SeriesOutcome<W>> {
-    series.iter().find(|one| one.series.panel == panel && one.series.label == label)
-}
-
-/// The panels, in order.
-pub(crate) fn panels<W: Workload>(series: &[SeriesOutcome<W>]) -> Vec<&str> {
-    crate::experiment::distinct(series.iter().map(|one| one.series.panel.as_str()))
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 
 use serde::Deserialize;
 
-use super::{Experiment, Keys, Series, Workload};
+use super::{Experiment, Keys, Series, StatedClaim, Workload};
 use crate::method::{MethodKind, StepSizes};
-use crate::verdict::StatedClaim;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound = "")]
@@ -18,7 +17,7 @@ struct ExperimentFile<W: Workload> {
     axes: Vec<W::Axis>,
     seeds: u64,
     #[serde(default = "Vec::new")]
-    claim: Vec<StatedClaim<W::Rule>>,
+    claim: Vec<StatedClaim<W>>,
     #[serde(default)]
     margin: f64,
     #[serde(default)]

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use fabswarm_sim::method::{Network, Oracle, PenaltyGradient};
 use fabswarm_sim::trial::BuildError;
 
-use super::rule_on_oracle::KnownSolution;
+use super::rule_on_oracle::MeasuredWords;
 use super::{ErrorMeasures, Method, MethodStart};
 
 /// r, the penalty on disagreement.
@@ -34,7 +34,7 @@ pub(super) struct LtAdmm {
     pub(super) x: Vec<f64>,
     /// z_ij at `(i·n + j)·words`; the graph is complete.
     z: Vec<f64>,
-    target: KnownSolution,
+    target: MeasuredWords,
 }
 
 impl LtAdmm {
@@ -62,7 +62,7 @@ impl LtAdmm {
     ) -> Result<Self, BuildError> {
         let (words, agents) = (steps.len(), start.setting.agents);
         Ok(Self {
-            target: KnownSolution::of(&start.task),
+            target: MeasuredWords::of(&start.task),
             oracle,
             network: start.network()?,
             words,

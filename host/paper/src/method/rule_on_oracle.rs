@@ -1,5 +1,6 @@
 //! Methods that are a rule on an oracle.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use fabswarm_sim::method::{
@@ -12,58 +13,34 @@ use super::{ErrorMeasures, Method, MethodStart};
 use crate::bellman::BellmanError;
 use crate::experiment_config::ExperimentConfig;
 
-/// x*, and the second derivative of F* in x, which is constant.
+/// The words of a row that errors are about, and x* where it is known.
 #[derive(Clone, Debug)]
-pub(super) struct KnownSolution {
+pub(super) struct MeasuredWords {
     solution: Vec<f64>,
-    /// By columns.
-    hessian: Vec<Vec<f64>>,
+    words: Range<usize>,
 }
 
-impl KnownSolution {
-    pub(super) fn of(task: &Rc<Task<f64>>) -> Self {
+impl MeasuredWords {
+    pub(super) fn of(task: &Task<f64>) -> Self {
         let solution = task.solution().unwrap_or_default().to_vec();
-        let bellman = BellmanError::new(Rc::clone(task));
-        // F* is quadratic and agents differ in its linear part only, so differences of one agent's gradients are exact. Round 0
-        // for all of them: their noise cancels.
-        let column = |bellman: &BellmanError, at: usize| {
-            let mut unit = vec![0.0; solution.len()];
-            let base = bellman.gradient(0, 0, &unit);
-            unit[at] = 1.0;
-            bellman.gradient(0, 0, &unit).iter().zip(base).map(|(moved, base)| moved - base).collect()
-        };
-        let hessian = bellman.iter().flat_map(|bellman| (0..solution.len()).map(|at| column(bellman, at)));
-        Self { hessian: hessian.collect(), solution }
-    }
-
-    /// `‖∇F*(x̄)‖²`.
-    fn stationarity(&self, mean: &[f64]) -> Option<f64> {
-        let mut gradient = vec![0.0; mean.len()];
-        for ((column, mean), best) in self.hessian.iter().zip(mean).zip(&self.solution) {
-            gradient.iter_mut().zip(column).for_each(|(sum, entry)| *sum += entry * (mean - best));
-        }
-        (!self.hessian.is_empty()).then(|| gradient.iter().map(|entry| entry * entry).sum())
+        let words = if solution.is_empty() { task.shape().exchanged() } else { 0..solution.len() };
+        Self { solution, words }
     }
 
     /// Measures rows of `words` words that begin with x.
     pub(super) fn measure(&self, rows: &[f64], words: usize) -> ErrorMeasures {
         let agents = (rows.len() / words) as f64;
         let size = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
-        let mut mean = vec![0.0; self.solution.len()];
-        let mut distances = 0.0;
-        for row in rows.chunks_exact(words) {
-            mean.iter_mut().zip(row).for_each(|(mean, x)| *mean += x / agents);
-            let away: f64 = row.iter().zip(&self.solution).map(|(x, best)| (x - best).powi(2)).sum();
-            distances += away.sqrt();
+        let apart = |v: &[f64], w: &[f64]| v.iter().zip(w).map(|(v, w)| (v - w).powi(2)).sum::<f64>();
+        let parts = || rows.chunks_exact(words).map(|row| &row[self.words.clone()]);
+        let mut mean = vec![0.0; self.words.len()];
+        parts().for_each(|part| mean.iter_mut().zip(part).for_each(|(mean, word)| *mean += word / agents));
+        let spread: f64 = parts().map(|part| apart(part, &mean)).sum();
+        let away = || parts().map(|part| apart(part, &self.solution).sqrt()).sum::<f64>();
+        ErrorMeasures {
+            error: if self.solution.is_empty() { 1.0 } else { away() / agents / size(&self.solution) },
+            consensus: (spread / agents).sqrt() / size(&mean).max(f64::MIN_POSITIVE),
         }
-        let spread: f64 = rows
-            .chunks_exact(words)
-            .flat_map(|row| row.iter().zip(&mean))
-            .map(|(x, mean)| (x - mean).powi(2))
-            .sum();
-        let consensus = (spread / agents).sqrt() / size(&mean).max(f64::MIN_POSITIVE);
-        let error = distances / agents / size(&self.solution);
-        ErrorMeasures { error, consensus, stationarity: self.stationarity(&mean) }
     }
 }
 
@@ -74,7 +51,7 @@ pub(super) struct RuleOnOracle<O> {
     steps: Vec<f64>,
     decay: f64,
     iterations: u32,
-    target: KnownSolution,
+    target: MeasuredWords,
 }
 
 impl<O: Oracle> RuleOnOracle<O> {
@@ -90,7 +67,7 @@ impl<O: Oracle> RuleOnOracle<O> {
         let v = row.repeat(network.agents());
         let mut ops = Arrays::new(network, oracle, steps.clone());
         let rule = Rule::start(rule, start.setting.momentum, &mut ops, v);
-        let target = KnownSolution::of(&start.task);
+        let target = MeasuredWords::of(&start.task);
         Self { ops, rule, steps, decay: start.setting.decay, iterations: 0, target }
     }
 }
@@ -148,5 +125,26 @@ impl<O: Oracle> Method for RuleOnOracle<O> {
 
     fn floats(&self) -> u64 {
         self.ops.network.floats()
+    }
+
+    fn memory(&self) -> usize {
+        self.rule.words_kept(self.ops.oracle.words())
+    }
+
+    fn stationarity(&mut self) -> Option<f64> {
+        let Arrays { oracle, network, .. } = &mut self.ops;
+        let (words, first) = (oracle.words(), oracle.first_exchanged());
+        let mut rows = self.rule.estimate().clone();
+        let agents = rows.len() / words;
+        let mean =
+            |rows: &[f64], word: usize| rows.iter().skip(word).step_by(words).sum::<f64>() / agents as f64;
+        for word in first..words {
+            let mean = mean(&rows, word);
+            rows.iter_mut().skip(word).step_by(words).for_each(|value| *value = mean);
+        }
+        let d = self.target.solution.is_empty().then(|| oracle.gradients(network, &rows))?;
+        let own = d.chunks_exact(words).flat_map(|row| &row[..first]);
+        let own: f64 = own.map(|word| (word / agents as f64).powi(2)).sum();
+        Some(own + (first..words).map(|word| mean(&d, word).powi(2)).sum::<f64>())
     }
 }

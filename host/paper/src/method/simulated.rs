@@ -55,10 +55,10 @@ impl Method for SimulatedFab {
 
     fn measure(&self) -> ErrorMeasures {
         if self.has_diverged {
-            return ErrorMeasures { error: f64::INFINITY, consensus: f64::INFINITY, stationarity: None };
+            return ErrorMeasures { error: f64::INFINITY, consensus: f64::INFINITY };
         }
         let Metrics { error, consensus_error, .. } = self.swarm.metrics();
-        ErrorMeasures { error, consensus: consensus_error, stationarity: None }
+        ErrorMeasures { error, consensus: consensus_error }
     }
 
     fn rounds(&self) -> u32 {

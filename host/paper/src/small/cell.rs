@@ -36,36 +36,35 @@ impl MethodCell {
         let mut points = Vec::new();
         let mut next_sample = 0;
         let mut one_percent = None;
-        let mut least_stationarity: Option<f64> = None;
         loop {
             let measured = method.measure();
-            let point = Point {
+            let mut point = Point {
                 iterations,
                 rounds: method.rounds(),
                 floats: method.floats(),
                 seconds,
                 error: measured.error,
                 consensus: measured.consensus,
+                stationarity: None,
             };
             let has_diverged = measured.error.is_nan() || measured.error > BEYOND_BOUNDS;
             if one_percent.is_none() && point.error < ONE_PERCENT {
                 one_percent = Some(point);
             }
-            let known = least_stationarity.into_iter();
-            least_stationarity = known.chain(measured.stationarity).min_by(f64::total_cmp);
             let is_over = has_diverged || point.rounds >= rounds || point.error < stop_below;
             let is_due = point.rounds >= next_sample;
             if is_due {
                 next_sample += (rounds / SAMPLES).max(1);
             }
             if is_over || is_due || iterations <= FIRST_ITERATIONS {
+                point.stationarity = method.stationarity();
                 points.push(bounded(point));
                 if interrupted.load(Ordering::Relaxed) {
                     return Ok(None);
                 }
             }
             if is_over {
-                return Ok(Some(RunOutcome { points, one_percent, least_stationarity, has_diverged }));
+                return Ok(Some(RunOutcome { points, one_percent, memory: method.memory(), has_diverged }));
             }
             // Measuring is not part of the method, so it is not timed.
             let began = Instant::now();
@@ -79,5 +78,10 @@ impl MethodCell {
 /// Infinity and NaN cannot be kept as JSON.
 fn bounded(point: Point) -> Point {
     let bound = |value: f64| if value < BEYOND_BOUNDS { value } else { BEYOND_BOUNDS };
-    Point { error: bound(point.error), consensus: bound(point.consensus), ..point }
+    Point {
+        error: bound(point.error),
+        consensus: bound(point.consensus),
+        stationarity: point.stationarity.map(bound),
+        ..point
+    }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Axis, MethodWorkload};
 use crate::experiment::SeriesOutcome;
-use crate::spread::{Spread, samples};
+use crate::spread::Spread;
 
 /// The error below which a run has converged.
 pub(super) const ONE_PERCENT: f64 = 0.01;
@@ -20,15 +20,16 @@ pub struct Point {
     pub floats: u64,
     /// Seconds so far.
     pub seconds: f64,
-    /// Distance from the solution.
+    /// Distance from the solution; 1 where it is not known.
     pub error: f64,
     /// Distance between agents.
     pub consensus: f64,
+    /// The squared gradient of what the method minimises, where no solution is known.
+    pub stationarity: Option<f64>,
 }
 
 impl Point {
     /// Its place on an axis.
-    #[must_use]
     pub fn on(&self, axis: Axis) -> f64 {
         match axis {
             Axis::Iterations => self.iterations.into(),
@@ -46,15 +47,14 @@ pub struct RunOutcome {
     pub points: Vec<Point>,
     /// The first point with an error below one per cent.
     pub one_percent: Option<Point>,
-    /// The least `‖∇F*(x̄)‖²` of all rounds.
-    pub least_stationarity: Option<f64>,
+    /// Numbers that an agent keeps from one iteration to the next.
+    pub memory: usize,
     /// Whether the error went beyond all bounds.
     pub has_diverged: bool,
 }
 
 impl RunOutcome {
     /// Where it ended.
-    #[must_use]
     pub fn last(&self) -> &Point {
         &self.points[self.points.len() - 1]
     }
@@ -69,8 +69,13 @@ impl RunOutcome {
         before.error * (after.error.max(1e-300) / before.error.max(1e-300)).powf(share)
     }
 
+    /// The least of something over the samples of the first `rounds`.
+    pub(super) fn least(&self, rounds: f64, value: impl Fn(&Point) -> f64) -> f64 {
+        let first = self.points.iter().take_while(|point| point.on(Axis::Rounds) <= rounds);
+        first.map(value).fold(f64::INFINITY, f64::min)
+    }
+
     /// The geometric mean of the error over the last tenth of its samples: of a noisy run, where it settled.
-    #[must_use]
     pub fn settled_error(&self) -> f64 {
         if self.has_diverged {
             return f64::INFINITY;
@@ -93,64 +98,40 @@ pub type MethodOutcome = SeriesOutcome<MethodWorkload>;
 
 impl MethodOutcome {
     /// Where runs settled.
-    #[must_use]
     pub fn settled_error(&self) -> Spread {
         Spread::of(self.runs.iter().map(RunOutcome::settled_error))
     }
 
     /// Runs that diverged.
-    #[must_use]
     pub fn diverged(&self) -> usize {
         self.runs.iter().filter(|run| run.has_diverged).count()
     }
 
     /// Runs that came below one per cent.
-    #[must_use]
     pub fn converged(&self) -> usize {
         self.runs.iter().filter(|run| run.one_percent.is_some()).count()
     }
 
     /// The cost of coming below one per cent, over the runs that did; `None` where none did.
-    #[must_use]
     pub fn to_one_percent(&self, axis: Axis) -> Option<Spread> {
-        let places = || self.runs.iter().filter_map(|run| run.one_percent).map(|point| point.on(axis));
-        (self.converged() > 0).then(|| Spread::of(places()))
+        let places = self.runs.iter().filter_map(|run| run.one_percent).map(|point| point.on(axis));
+        (self.converged() > 0).then(|| Spread::of(places))
     }
 
-    /// Means over the runs, sample by sample.
-    #[must_use]
-    pub fn curve(&self) -> Vec<CurvePoint> {
-        let runs: Vec<&[Point]> = self.runs.iter().map(|run| run.points.as_slice()).collect();
-        let sample = |points: Vec<Point>| {
-            let mean = |axis| Spread::of(points.iter().map(|point| point.on(axis))).mean;
-            CurvePoint {
-                places: [Axis::Iterations, Axis::Rounds, Axis::Floats, Axis::Seconds].map(mean),
-                error: Spread::of(points.iter().map(|point| point.error)),
-                least_error: points.iter().map(|point| point.error).fold(f64::INFINITY, f64::min),
-                consensus: Spread::of(points.iter().map(|point| point.consensus)),
-            }
-        };
-        samples(&runs).into_iter().map(sample).collect()
+    /// Rounds to one per cent in words: a mean, how many seeds got there, or what happened instead.
+    pub(super) fn rounds_or_why(&self) -> String {
+        let (converged, all) = (self.converged(), self.runs.len());
+        match self.to_one_percent(Axis::Rounds) {
+            Some(rounds) if converged == all => format!("{:.0}", rounds.mean),
+            Some(rounds) => format!("{:.0} ({converged} of {all} seeds)", rounds.mean),
+            None if self.most_went_away() => "diverges".to_owned(),
+            None => format!("never (error {:.1e})", self.settled_error().mean),
+        }
     }
-}
 
-/// A sample of all runs of a series.
-#[derive(Clone, Copy, Debug)]
-pub struct CurvePoint {
-    /// Mean iterations, rounds, floats and seconds.
-    pub places: [f64; 4],
-    /// Error.
-    pub error: Spread,
-    /// The smallest error of all runs.
-    pub least_error: f64,
-    /// Consensus error.
-    pub consensus: Spread,
-}
-
-impl CurvePoint {
-    /// Its place on an axis.
-    #[must_use]
-    pub const fn on(&self, axis: Axis) -> f64 {
-        self.places[axis as usize]
+    /// Whether most seeds ended farther away than they started.
+    pub(super) fn most_went_away(&self) -> bool {
+        let away = self.runs.iter().filter(|run| run.has_diverged || run.last().error > 2.0).count();
+        2 * away > self.runs.len()
     }
 }

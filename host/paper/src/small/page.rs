@@ -4,18 +4,40 @@ use std::fmt::Write as _;
 
 use fabswarm_plot::{LinePoint, PlotLine, Scale};
 
-use super::{Axis, MethodOutcome, MethodWorkload, RunOutcome, StepGrid};
+use super::{Axis, MethodOutcome, MethodWorkload, Point, RunOutcome, StepGrid};
 use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial};
 use crate::method::StepSizes;
-use crate::page::Presentation;
+use crate::page::{Column, Presentation};
 use crate::spread::Spread;
-use crate::table::Table;
 
 impl Presentation for MethodWorkload {
     const TRIALS_FILE: &'static str = "steps.csv";
     const TRIAL_COLUMNS: &'static str = "step_upper,step_lower,settled_error";
     const CURVE_COLUMNS: &'static str = "iterations,rounds,floats,seconds,error_mean,error_deviation,\
-                                         consensus_mean,consensus_deviation,seeds";
+                                         consensus_mean,consensus_deviation,stationarity_mean,seeds";
+    const COLUMNS: &'static [Column<Self>] = &[
+        ("step on x, on y", |one, grid| steps(grid, one)),
+        ("settled error", |one, _| match one.diverged() {
+            0 => plus_minus(one.settled_error()),
+            diverged if diverged == one.runs.len() => "diverges".to_owned(),
+            diverged => format!("diverges for {diverged} of {}", one.runs.len()),
+        }),
+        ("rounds to 1 %", |one, _| rounded(one.to_one_percent(Axis::Rounds))),
+        ("floats to 1 %", |one, _| {
+            one.to_one_percent(Axis::Floats).map_or("–".to_owned(), |floats| format!("{:.2e}", floats.mean))
+        }),
+        ("rounds/s", |one, _| {
+            let rate = |run: &RunOutcome| f64::from(run.last().rounds) / run.last().seconds.max(1e-9);
+            format!("{:.0}", Spread::of(one.runs.iter().map(rate)).mean)
+        }),
+        ("seeds: below 1 %, diverged, all", |one, _| {
+            format!("{}, {}, {}", one.converged(), one.diverged(), one.runs.len())
+        }),
+        ("paper", |one, _| one.series.work.paper.clone().unwrap_or_default()),
+        ("reference", |one, _| {
+            one.series.work.reference.map_or(String::new(), |rounds| format!("{rounds:.0}"))
+        }),
+    ];
 
     fn notes(experiment: &Experiment<Self>, _: &ExperimentOutcome<Self>) -> Vec<String> {
         if experiment.series.iter().all(|series| series.work.steps.is_some()) {
@@ -34,14 +56,18 @@ impl Presentation for MethodWorkload {
     }
 
     fn curve(outcome: &MethodOutcome, axis: Axis) -> Vec<LinePoint> {
-        // The mean less the deviation can be negative, which has no logarithm: no lower than the best run.
-        let point = |point: super::outcome::CurvePoint| LinePoint {
-            x: point.on(axis),
-            y: point.error.mean,
-            low: (point.error.mean - point.error.deviation).max(point.least_error),
-            high: point.error.mean + point.error.deviation,
+        let point = |points: Vec<Point>| {
+            let error = Spread::of(points.iter().map(|point| point.error));
+            // The mean less the deviation can be negative, which has no logarithm: no lower than the best run.
+            let least = points.iter().map(|point| point.error).fold(f64::INFINITY, f64::min);
+            LinePoint {
+                x: Spread::of(points.iter().map(|point| point.on(axis))).mean,
+                y: error.mean,
+                low: (error.mean - error.deviation).max(least),
+                high: error.mean + error.deviation,
+            }
         };
-        outcome.curve().into_iter().map(point).collect()
+        outcome.samples().into_iter().map(point).collect()
     }
 
     fn scale(axis: Axis, lines: &[PlotLine]) -> (&'static str, Scale) {
@@ -56,72 +82,31 @@ impl Presentation for MethodWorkload {
         (name, Scale::decades("relative error", errors))
     }
 
-    fn results(experiment: &Experiment<Self>, outcomes: &[MethodOutcome]) -> Table {
-        results(&experiment.search, outcomes)
-    }
-
     fn curve_rows(outcome: &MethodOutcome) -> Vec<String> {
-        let row = |point: super::outcome::CurvePoint| {
-            let [iterations, rounds, floats, seconds] = point.places;
-            let (error, consensus) = (point.error, point.consensus);
+        let row = |points: Vec<Point>| {
+            let spread = |value: fn(&Point) -> f64| Spread::of(points.iter().map(value));
+            let places = [Axis::Iterations, Axis::Rounds, Axis::Floats, Axis::Seconds]
+                .map(|axis| Spread::of(points.iter().map(|point| point.on(axis))).mean.to_string());
+            let (error, consensus) = (spread(|point| point.error), spread(|point| point.consensus));
+            let stationarity = spread(|point| point.stationarity.unwrap_or(f64::NAN)).mean;
             format!(
-                "{iterations},{rounds},{floats},{seconds:.6},{:e},{:e},{:e},{:e},{}",
+                "{},{:e},{:e},{:e},{:e},{},{}",
+                places.join(","),
                 error.mean,
                 error.deviation,
                 consensus.mean,
                 consensus.deviation,
-                outcome.runs.len()
+                if stationarity.is_nan() { String::new() } else { format!("{stationarity:e}") },
+                points.len()
             )
         };
-        outcome.curve().into_iter().map(row).collect()
+        outcome.samples().into_iter().map(row).collect()
     }
 
     fn trial_row(trial: &SearchTrial<Self>) -> String {
         let StepSizes { upper, lower, .. } = trial.choice;
         format!("{upper},{lower},{:e}", trial.score)
     }
-}
-
-fn results(grid: &StepGrid, outcomes: &[MethodOutcome]) -> Table {
-    let mut table = Table::new(&[
-        "panel",
-        "method",
-        "step on x, on y",
-        "settled error",
-        "rounds to 1 %",
-        "floats to 1 %",
-        "rounds/s",
-        "seeds: below 1 %, diverged, all",
-    ]);
-    let has_paper = outcomes.iter().any(|outcome| outcome.series.work.paper.is_some());
-    if has_paper {
-        table.head.extend(["paper".to_owned(), "reference".to_owned()]);
-    }
-    for outcome in outcomes {
-        let rate = |run: &RunOutcome| f64::from(run.last().rounds) / run.last().seconds.max(1e-9);
-        let mut row = vec![
-            outcome.series.panel.clone(),
-            outcome.series.label.clone(),
-            steps(grid, outcome),
-            match outcome.diverged() {
-                0 => plus_minus(outcome.settled_error()),
-                diverged if diverged == outcome.runs.len() => "diverges".to_owned(),
-                diverged => format!("diverges for {diverged} of {}", outcome.runs.len()),
-            },
-            rounded(outcome.to_one_percent(Axis::Rounds)),
-            outcome
-                .to_one_percent(Axis::Floats)
-                .map_or("–".to_owned(), |floats| format!("{:.2e}", floats.mean)),
-            format!("{:.0}", Spread::of(outcome.runs.iter().map(rate)).mean),
-            format!("{}, {}, {}", outcome.converged(), outcome.diverged(), outcome.runs.len()),
-        ];
-        if has_paper {
-            row.push(outcome.series.work.paper.clone().unwrap_or_default());
-            row.push(outcome.series.work.reference.map_or(String::new(), |rounds| format!("{rounds:.0}")));
-        }
-        table.rows.push(row);
-    }
-    table
 }
 
 fn steps(grid: &StepGrid, outcome: &MethodOutcome) -> String {

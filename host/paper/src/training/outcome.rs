@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Chart, TrainingWorkload};
+use super::TrainingWorkload;
 use crate::experiment::SeriesOutcome;
-use crate::spread::{Spread, samples};
+use crate::spread::Spread;
 
 /// One evaluation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -58,24 +58,5 @@ impl TrainingSeries {
     pub fn mean(&self, value: impl Fn(&TrainingRunOutcome) -> Option<f64>) -> Option<f64> {
         let values: Option<Vec<f64>> = self.runs.iter().map(value).collect();
         values.map(|values| Spread::of(values.into_iter()).mean)
-    }
-
-    /// Means and deviations over the runs, evaluation by evaluation: the place on a chart's axis, and the value.
-    pub fn curve(&self, chart: Chart) -> Vec<(f64, Spread)> {
-        let place = |point: &TrainingPoint| match chart {
-            Chart::Epochs | Chart::Regularisation => point.epoch,
-            Chart::Seconds => point.seconds,
-            Chart::Bytes => point.bytes as f64,
-        };
-        let value = |point: &TrainingPoint| match chart {
-            Chart::Regularisation => point.regularisation,
-            _ => Some(point.accuracy),
-        };
-        let sample = |points: Vec<TrainingPoint>| {
-            let values: Option<Vec<f64>> = points.iter().map(value).collect();
-            Some((Spread::of(points.iter().map(place)).mean, Spread::of(values?.into_iter())))
-        };
-        let runs: Vec<&[TrainingPoint]> = self.runs.iter().map(|run| run.points.as_slice()).collect();
-        samples(&runs).into_iter().filter_map(sample).collect()
     }
 }

@@ -3,16 +3,37 @@
 use fabswarm_plot::{LinePoint, PlotLine, Scale};
 use serde_json::Value;
 
-use super::{Chart, KeySearch, TrainingSeries, TrainingWorkload};
+use super::{Chart, KeySearch, TrainingPoint, TrainingSeries, TrainingWorkload};
 use crate::experiment::{Experiment, ExperimentOutcome, Keys, SearchTrial};
-use crate::page::Presentation;
-use crate::table::Table;
+use crate::page::{Column, Presentation};
+use crate::spread::Spread;
 
 impl Presentation for TrainingWorkload {
     const TRIALS_FILE: &'static str = "search.csv";
     const TRIAL_COLUMNS: &'static str = "values,test_accuracy";
     const CURVE_COLUMNS: &'static str =
         "seed,round,epoch,seconds,sent_bytes,test_accuracy,cleaning_auc,regularisation";
+    const COLUMNS: &'static [Column<Self>] = &[
+        ("chosen", |one, search| chosen(&one.choice, search)),
+        ("test accuracy", |one, _| {
+            let accuracy = one.accuracy();
+            format!("{:.3} ± {:.3}", accuracy.mean, accuracy.deviation)
+        }),
+        ("AUC of weights", |one, _| number(one.mean(|run| run.last().auc), 3)),
+        ("regularisation", |one, _| number(one.mean(|run| run.last().regularisation), 5)),
+        ("MB sent per round", |one, _| {
+            number(one.mean(|run| Some(run.last().bytes as f64 / f64::from(run.last().round) / 1e6)), 2)
+        }),
+        ("MiB of memory", |one, _| {
+            number(one.mean(|run| Some(run.memory_bytes? as f64 / f64::from(1 << 20))), 0)
+        }),
+        ("rounds/s", |one, _| {
+            number(one.mean(|run| Some(f64::from(run.last().round) / run.last().seconds.max(1e-9))), 0)
+        }),
+        ("diverged", |one, _| {
+            format!("{} of {}", one.runs.iter().filter(|run| run.has_diverged).count(), one.runs.len())
+        }),
+    ];
 
     fn notes(experiment: &Experiment<Self>, outcome: &ExperimentOutcome<Self>) -> Vec<String> {
         let first = outcome.series.first().and_then(|series| series.runs.first());
@@ -39,13 +60,22 @@ impl Presentation for TrainingWorkload {
     }
 
     fn curve(outcome: &TrainingSeries, chart: Chart) -> Vec<LinePoint> {
-        let point = |(x, value): (f64, crate::spread::Spread)| LinePoint {
-            x,
-            y: value.mean,
-            low: value.mean - value.deviation,
-            high: value.mean + value.deviation,
+        let place = |point: &TrainingPoint| match chart {
+            Chart::Epochs | Chart::Regularisation => point.epoch,
+            Chart::Seconds => point.seconds,
+            Chart::Bytes => point.bytes as f64,
         };
-        outcome.curve(chart).into_iter().map(point).collect()
+        let value = |point: &TrainingPoint| match chart {
+            Chart::Regularisation => point.regularisation,
+            _ => Some(point.accuracy),
+        };
+        let point = |points: Vec<TrainingPoint>| {
+            let values: Option<Vec<f64>> = points.iter().map(value).collect();
+            let Spread { mean, deviation } = Spread::of(values?.into_iter());
+            let x = Spread::of(points.iter().map(place)).mean;
+            Some(LinePoint { x, y: mean, low: mean - deviation, high: mean + deviation })
+        };
+        outcome.samples().into_iter().filter_map(point).collect()
     }
 
     fn scale(chart: Chart, lines: &[PlotLine]) -> (&'static str, Scale) {
@@ -61,15 +91,11 @@ impl Presentation for TrainingWorkload {
         }
     }
 
-    fn results(experiment: &Experiment<Self>, outcomes: &[TrainingSeries]) -> Table {
-        results(&experiment.search, outcomes)
-    }
-
     fn curve_rows(outcome: &TrainingSeries) -> Vec<String> {
         let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let runs = (1..).zip(&outcome.runs);
         let points = runs.flat_map(|(seed, run)| run.points.iter().map(move |point| (seed, point)));
-        let row = |(seed, point): (u64, &super::TrainingPoint)| {
+        let row = |(seed, point): (u64, &TrainingPoint)| {
             format!(
                 "{seed},{},{},{:.6},{},{},{},{}",
                 point.round,
@@ -91,42 +117,9 @@ impl Presentation for TrainingWorkload {
     }
 }
 
-fn results(search: &KeySearch, outcomes: &[TrainingSeries]) -> Table {
-    let mut table = Table::new(&[
-        "panel",
-        "method",
-        "chosen",
-        "test accuracy",
-        "AUC of weights",
-        "regularisation",
-        "MB sent per round",
-        "MiB of memory",
-        "rounds/s",
-        "diverged",
-    ]);
-    for outcome in outcomes {
-        let accuracy = outcome.accuracy();
-        let text = |value: Option<f64>, digits: usize| {
-            value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
-        };
-        table.rows.push(vec![
-            outcome.series.panel.clone(),
-            outcome.series.label.clone(),
-            chosen(&outcome.choice, search),
-            format!("{:.3} ± {:.3}", accuracy.mean, accuracy.deviation),
-            text(outcome.mean(|run| run.last().auc), 3),
-            text(outcome.mean(|run| run.last().regularisation), 5),
-            text(outcome.mean(|run| Some(run.last().bytes as f64 / f64::from(run.last().round) / 1e6)), 2),
-            text(outcome.mean(|run| Some(run.memory_bytes? as f64 / f64::from(1 << 20))), 0),
-            text(outcome.mean(|run| Some(f64::from(run.last().round) / run.last().seconds.max(1e-9))), 0),
-            format!(
-                "{} of {}",
-                outcome.runs.iter().filter(|run| run.has_diverged).count(),
-                outcome.runs.len()
-            ),
-        ]);
-    }
-    table
+/// A number, where there is one.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
 }
 
 /// The values that were found best: `eta_y 0.03, regularisation 0.2`, each marked where it is the least or largest that was tried.

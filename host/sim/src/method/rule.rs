@@ -141,6 +141,15 @@ impl<V: Clone> Rule<V> {
         if self.kind == RuleKind::PushPull { &self.u } else { &self.z }
     }
 
+    /// Words that an agent keeps from one round to the next, for rows of `words` words.
+    pub const fn words_kept(&self, words: usize) -> usize {
+        match self.kind {
+            RuleKind::PushPull => 3 * words,
+            RuleKind::SubgradientPush | RuleKind::PushSgd => 2 * words + 1,
+            RuleKind::PushDiging | RuleKind::PushSaga | RuleKind::PushAsgd => 4 * words + 1,
+        }
+    }
+
     /// Words that cross each link in a round, for rows of `words` words.
     pub const fn words_per_link(&self, words: usize) -> usize {
         match self.kind {
