@@ -62,8 +62,6 @@ pub enum ClaimRule<W: Workload> {
         #[serde(default)]
         panels: Vec<String>,
     },
-    /// From the first panel to the last a series loses less than each of `than`.
-    LosesLess { measure: W::Measure, of: String, than: Vec<String> },
     /// The means of each series in all panels are within a range.
     Unchanged { measure: W::Measure, series: Vec<String>, within: f64 },
     /// Each series meets a condition by itself.
@@ -127,19 +125,6 @@ impl<W: Workload> ClaimRule<W> {
                     if named.is_empty() { panels(all) } else { named.iter().map(String::as_str).collect() };
                 let case = |pair: &[&str]| growth(pair, [lead(pair[0])?, lead(pair[1])?], margin);
                 chain.windows(2).filter_map(case).collect()
-            }
-            Self::LosesLess { measure, of, than } => {
-                let all_panels = panels(all);
-                let (Some(first), Some(last)) = (all_panels.first(), all_panels.last()) else {
-                    return Vec::new();
-                };
-                let case = |other: &SeriesOutcome<W>| {
-                    let label = &other.series.label;
-                    let lead =
-                        |panel| Some(advantages(*measure, find(all, panel, of)?, find(all, panel, label)?));
-                    growth(&[label, last], [lead(first)?, lead(last)?], margin).filter(|_| label != of)
-                };
-                here(all, first, than).filter_map(case).collect()
             }
             Self::Unchanged { measure, series, within } => {
                 let mean = |one: &SeriesOutcome<W>| {

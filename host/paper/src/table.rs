@@ -30,7 +30,7 @@ impl Table {
 
 /// The verdicts as a table.
 pub fn verdicts(verdicts: &[Verdict], seeds: u64) -> Table {
-    let mut table = Table::new(&["claim of the paper", "what we measured", "seen?", "seeds"]);
+    let mut table = Table::new(&["claim", "what we measured", "seen?", "seeds"]);
     for verdict in verdicts {
         let row =
             [verdict.claim.clone(), verdict.measured.clone(), verdict.finding.to_string(), seeds.to_string()];

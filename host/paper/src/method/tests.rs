@@ -3,13 +3,8 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::fab::{Order, Steps};
-use fabswarm_shared::graph::Weights;
-use fabswarm_shared::problem::{Penalty, PenaltyForm};
-use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::method::{Hypergradient, InnerLoop, LowerLevel, Oracle, RuleKind};
-use fabswarm_sim::scenario::{AlgorithmKind, PenaltyKind, PrecisionKind};
-use fabswarm_sim::swarm::{FabConstants, MixingRule, PlainFab, Swarm};
+use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, PrecisionKind};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial;
 
@@ -59,48 +54,30 @@ fn error_after(method: MethodKind, setting: &ExperimentConfig, steps: StepSizes,
     method.measure().error
 }
 
+// FAB and the baselines of `fabswarm run`, on its own air and with noise.
 #[test]
-fn fab_is_the_fab_of_the_simulator() {
+fn methods_of_the_simulator_are_those_of_the_paper() {
     let noisy = ExperimentConfig { reward_noise: 1.0, ..setting() };
-    let scenario = noisy.scenario(4);
-    let constants = FabConstants {
-        steps: Steps { x: 0.3, y: 0.05, z: 0.06, momentum: 0.0 },
-        order: Order::CombineFirst,
-        penalty: Penalty { lambda: 60.0, normalise: true, form: PenaltyForm::OneSided },
-        mixing: MixingRule::Degrees(Weights::Uniform),
-    };
-    let mut swarm =
-        PlainFab::new(Task::<f64>::draw(&scenario), LinkSource::new(&scenario).unwrap(), constants);
-    let steps = StepSizes { upper: 0.3 / 60.0, lower: 0.05, twin: Some(0.06) };
-    let mut method = MethodKind::Fab.start(&noisy, steps, 4).unwrap();
-    for _ in 0..200 {
-        swarm.step().unwrap();
-        method.iterate();
-    }
-    let (own, expected) = (method.measure().error, swarm.metrics().error);
-    assert!((own / expected - 1.0).abs() < 1e-9, "{own} {expected}");
-    assert_eq!(method.rounds(), 200);
-}
-
-// The baselines of `fabswarm run`, on its own air and with the steps of FAB.
-#[test]
-fn baselines_of_the_simulator_are_the_methods_of_the_paper() {
-    for (kind, method) in
-        [(AlgorithmKind::PushDiging, MethodKind::PushSumFab), (AlgorithmKind::Soba, MethodKind::PushPullSoba)]
-    {
-        let mut scenario = setting().scenario(4);
+    for (kind, method) in [
+        (AlgorithmKind::Fab, MethodKind::Fab),
+        (AlgorithmKind::PushDiging, MethodKind::PushSumFab),
+        (AlgorithmKind::Soba, MethodKind::PushPullSoba),
+    ] {
+        let mut scenario = noisy.scenario(4);
         let algorithm = &mut scenario.algorithm;
         (algorithm.kind, scenario.swarm.precision) = (kind, PrecisionKind::F64);
         (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z) = (0.3, 0.05, 0.05);
+        (algorithm.momentum, algorithm.order) = (0.0, OrderKind::CombineFirst);
         algorithm.penalty = PenaltyKind::OneSided;
         let mut swarm = trial::build(&scenario).unwrap();
-        let mut method = method.start(&setting(), steps(0.3 / 60.0, 0.05), 4).unwrap();
+        let mut method = method.start(&noisy, steps(0.3 / 60.0, 0.05), 4).unwrap();
         for _ in 0..200 {
             swarm.step().unwrap();
             method.iterate();
         }
         let (own, expected) = (swarm.metrics().error, method.measure().error);
-        assert!((own / expected - 1.0).abs() < 1e-12, "{kind} {own} {expected}");
+        assert!((own / expected - 1.0).abs() < 1e-9, "{kind} {own} {expected}");
+        assert_eq!(method.rounds(), 200);
     }
 }
 

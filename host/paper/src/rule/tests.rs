@@ -186,15 +186,12 @@ fn what_worsens_goes_along_series_or_panels() {
 }
 
 #[test]
-fn leads_are_over_the_best_and_losses_against_each() {
+fn leads_grow_over_the_best_and_means_stay_in_a_range() {
     let rule = "lead-grows = { measure = 'accuracy', of = 'FAB', than = ['Push-*'] }";
     assert_eq!(trained(rule, [[0.9, 0.8, 0.7], [0.8, 0.5, 0.6]]), "seen");
     assert_eq!(trained(rule, [[0.9, 0.8, 0.7], [0.8, 0.7, 0.6]]), "tie");
     let back = rule.replace(" }", ", panels = ['last', 'first'] }");
     assert_eq!(trained(&back, [[0.9, 0.8, 0.7], [0.8, 0.5, 0.6]]), "not seen");
-    let rule = "loses-less = { measure = 'accuracy', of = 'FAB', than = ['Push-*'] }";
-    assert_eq!(trained(rule, [[0.9, 0.8, 0.7], [0.85, 0.5, 0.6]]), "seen");
-    assert_eq!(trained(rule, [[0.9, 0.8, 0.7], [0.85, 0.75, 0.7]]), "not seen");
     let rule = "unchanged = { measure = 'accuracy', series = ['*'], within = 0.01 }";
     assert_eq!(trained(rule, [[0.9, 0.8, 0.7], [0.899, 0.795, 0.5]]), "in part: 2 of 3");
     let rule = "each = { series = ['FAB'], is = { regularisation-between = [0.08, 0.2] } }";
