@@ -4,6 +4,7 @@ use fabswarm_shared::problem::Problem;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_sim::scenario::Scenario;
 use fabswarm_sim::task::{OwnProblem, OwnTask, Score};
+use nalgebra::Vector2;
 use own_problem::rendezvous::{COORDINATES, EFFORT, PULL, Rendezvous};
 use std::convert::Infallible;
 use std::process::ExitCode;
@@ -28,17 +29,19 @@ impl Fleet {
     }
 
     /// The best place for the beacon: where the fleet gathers is linear in it.
-    fn solution(&self) -> [f64; COORDINATES] {
-        let robots = (self.places.len() / PLACES) as f64;
-        let mean = |word: usize| {
-            self.places.iter().skip(word).step_by(PLACES).map(|&place| f64::from(place)).sum::<f64>() / robots
+    fn solution(&self) -> Vector2<f64> {
+        let mean = |first: usize| {
+            let places = self.places.chunks_exact(PLACES).map(|robot| place(&robot[first..]));
+            places.sum::<Vector2<f64>>() / (self.places.len() / PLACES) as f64
         };
         let slope = PULL / (1.0 + PULL);
-        std::array::from_fn(|k| {
-            let unpulled = mean(k) / (1.0 + PULL);
-            slope * (mean(COORDINATES + k) - unpulled) / (slope * slope + EFFORT)
-        })
+        slope * (mean(COORDINATES) - mean(0) / (1.0 + PULL)) / (slope * slope + EFFORT)
     }
+}
+
+/// The first place of a slice.
+fn place(scalars: &[f32]) -> Vector2<f64> {
+    Vector2::from_fn(|k, _| scalars[k].into())
 }
 
 impl OwnTask for Fleet {
@@ -51,10 +54,8 @@ impl OwnTask for Fleet {
     fn scores(&self, decisions: &[f32]) -> Vec<Score> {
         let words = self.problem(0).shape().words();
         let solution = self.solution();
-        let distance = |v: &[f32]| {
-            v.iter().zip(solution).map(|(&x, best)| (f64::from(x) - best).powi(2)).sum::<f64>().sqrt()
-        };
-        let farthest = decisions.chunks_exact(words).map(distance).fold(0.0, f64::max);
+        let farthest =
+            decisions.chunks_exact(words).map(|v| (place(v) - solution).norm()).fold(0.0, f64::max);
         vec![("distance_of_the_farthest_beacon".into(), farthest)]
     }
 }

@@ -7,11 +7,13 @@
 //! $$f_i(x, y) = \tfrac12\lVert y - t_i\rVert^2 + \tfrac{e}{2}\lVert x\rVert^2,\qquad
 //!   g_i(x, y) = \tfrac12\lVert y - s_i\rVert^2 + \tfrac{p}{2}\lVert y - x\rVert^2$$
 //!
-//! Boards compile this file too: it needs neither the standard library nor a heap.
+//! Boards compile this file too: it needs neither the standard library nor a heap. nalgebra's vectors of a fixed size give the same
+//! bits on every machine.
 
 use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
 use fabswarm_shared::provisioning::{Error, PageData, PageProblem, WriteError};
 use fabswarm_shared::scalar::Scalar;
+use nalgebra::{RealField, Vector2, convert};
 
 /// The name that distinguishes its pages from those of other problems.
 const NAME: &str = "rendezvous";
@@ -32,16 +34,12 @@ pub struct Rendezvous<'a, S> {
     pub places: &'a [S],
 }
 
-/// `‖a − b‖² / 2`.
-fn half_square<S: Scalar>(a: &[S], b: &[S]) -> S {
-    let mut sum = S::ZERO;
-    for (&a, &b) in a.iter().zip(b) {
-        sum += (a - b) * (a - b);
-    }
-    sum * S::from_f64(0.5)
+/// The first place of a slice.
+fn place<S: Scalar + RealField>(scalars: &[S]) -> Vector2<S> {
+    Vector2::from_fn(|k, _| scalars[k])
 }
 
-impl<S: Scalar> Problem<S> for Rendezvous<'_, S> {
+impl<S: Scalar + RealField> Problem<S> for Rendezvous<'_, S> {
     fn shape(&self) -> Shape {
         Shape { x: COORDINATES, y: COORDINATES, x_is_local: false }
     }
@@ -55,27 +53,26 @@ impl<S: Scalar> Problem<S> for Rendezvous<'_, S> {
     }
 
     fn upper_value(&self, x: &[S], y: &[S], _: &mut [S]) -> S {
-        let target = &self.places[COORDINATES..];
-        half_square(y, target) + S::from_f64(EFFORT) * half_square(x, &[S::ZERO; COORDINATES])
+        let [x, y, target] = [x, y, &self.places[COORDINATES..]].map(place);
+        ((y - target).norm_squared() + x.norm_squared() * convert(EFFORT)) * convert(0.5)
     }
 
     fn lower_value(&self, x: &[S], y: &[S], _: &mut [S]) -> S {
-        half_square(y, self.places) + S::from_f64(PULL) * half_square(y, x)
+        let [x, y, start] = [x, y, self.places].map(place);
+        ((y - start).norm_squared() + (y - x).norm_squared() * convert(PULL)) * convert(0.5)
     }
 
     fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
-        for k in 0..COORDINATES {
-            dx[k] = S::from_f64(EFFORT) * x[k];
-            dy[k] = y[k] - self.places[COORDINATES + k];
-        }
+        let [x, y, target] = [x, y, &self.places[COORDINATES..]].map(place);
+        dx.copy_from_slice((x * convert::<f64, S>(EFFORT)).as_slice());
+        dy.copy_from_slice((y - target).as_slice());
     }
 
     fn lower_gradient(&self, _: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
-        for k in 0..COORDINATES {
-            let pull = S::from_f64(PULL) * (y[k] - x[k]);
-            dx[k] = -pull;
-            dy[k] = y[k] - self.places[k] + pull;
-        }
+        let [x, y, start] = [x, y, self.places].map(place);
+        let pull = (y - x) * convert::<f64, S>(PULL);
+        dx.copy_from_slice((-pull).as_slice());
+        dy.copy_from_slice((y - start + pull).as_slice());
     }
 }
 
