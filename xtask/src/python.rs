@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::install;
 use crate::step;
 use crate::test;
+use crate::torch;
 
 /// Packages that build the wheel, run its tests, read the files of a run and set the formulas of the book.
 const PACKAGES: [&str; 10] = [
@@ -60,5 +61,7 @@ pub(crate) fn test() -> Result<()> {
     let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
     step::run(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat())?;
     let tests = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "host/python/tests"];
-    step::run_with(&python, &tests, &[("FABSWARM", &program.to_string_lossy())])
+    let torch = torch::interpreter()?.unwrap_or_default();
+    let places = [("FABSWARM", &*program.to_string_lossy()), ("FABSWARM_TORCH", &*torch.to_string_lossy())];
+    step::run_with(&python, &tests, &places)
 }

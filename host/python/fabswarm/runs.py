@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -49,6 +50,19 @@ class Run:
         table = numpy.genfromtxt(path, delimiter=",", names=True)
         return Metrics({name: numpy.atleast_1d(table[name]) for name in table.dtype.names})
 
+    @property
+    def model(self) -> dict[str, numpy.ndarray] | None:
+        """The tensors that training has ended with, by name, as in ``model.safetensors``. None of other runs."""
+        path = None if self.folder is None else self.folder / "model.safetensors"
+        if path is None or not path.exists():
+            return None
+        with open(path, "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            data = file.read()
+        header.pop("__metadata__", None)
+        place = lambda tensor: data[slice(*tensor["data_offsets"])]  # noqa: E731
+        return {name: numpy.frombuffer(place(one), "<f4").reshape(one["shape"]) for name, one in header.items()}
+
     def check(self) -> Run:
         """This run, if it has reached its goal; raises :class:`RunError` if not."""
         if self.complaint is not None:
@@ -78,6 +92,17 @@ class Rounds(Iterator[dict[str, Any]]):
             raise StopIteration
         return row
 
+    def watched(self, progress: Callable[[dict[str, Any]], object]) -> Run:
+        """Gives every row to ``progress``, and returns the run."""
+        try:
+            for row in self:
+                progress(row)
+        except BaseException:
+            with contextlib.suppress(RunError):
+                self.finish()
+            raise
+        return self.finish()
+
     def finish(self) -> Run:
         """Ends the run, if rounds are left, and returns it."""
         self._live.stop()
@@ -102,6 +127,7 @@ def run(
     *,
     problem: str | Sequence[Problem] | None = None,
     method: Methods | None = None,
+    progress: Callable[[dict[str, Any]], object] | None = None,
     **keys: Any,
 ) -> Run:
     """Runs a scenario to its end: the default one, a file, or either with some keys changed.
@@ -109,8 +135,11 @@ def run(
     ``problem`` is one of the values of that flag, or a :class:`Problem` for each agent. ``method`` is a :class:`Method` of your own.
     Where a key names a file, a dict of arrays takes its place, or for ``graphs`` an array: ``graphs[i, j]``, or ``graphs[round, i, j]``,
     says whether agent i hears agent j. Such arrays are not kept with the run.
+    ``progress`` is called with every row, as ``progress=print``.
     Nothing is written unless ``out`` names a folder. Ctrl-C ends the run, completes that folder, and raises KeyboardInterrupt.
     """
+    if progress is not None:
+        return rounds(scenario, problem=problem, method=method, **keys).watched(progress)
     with as_files(keys) as keys:
         live, outcome = LiveRun.to_end(scenario, *_of_program(problem, method, keys))
     return _ended(live, outcome)

@@ -1,5 +1,10 @@
 """Problems written in Python."""
 
+import os
+import pathlib
+import re
+import subprocess
+
 import numpy
 import pytest
 
@@ -53,6 +58,16 @@ def test_gradients_are_those_of_the_values():
         fabswarm.check_gradients(Wrong(SITES[4]), x, y)
     with pytest.raises(ValueError, match="x and y have 3 scalars"):
         fabswarm.check_gradients(Meeting(SITES[4]), x, [1.0])
+
+
+def test_gradients_come_from_pytorch(tmp_path):
+    python = os.environ.get("FABSWARM_TORCH") or pytest.skip("there is no PyTorch")
+    (tmp_path / "fabswarm").symlink_to(pathlib.Path(fabswarm.__file__).parent)
+    readme = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
+    example = re.search(r"```python\n(import torch.*?)```", readme, re.DOTALL)[1]
+    check = "assert abs(run.answer['y'].mean(axis=0) - [1, -2, 0]).max() < 0.2"
+    program = "\n".join(["import fabswarm, numpy", example, check])
+    subprocess.run([python, "-c", program], env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)
 
 
 def test_x_stays_where_project_keeps_it():

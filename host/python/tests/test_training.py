@@ -13,7 +13,9 @@ KEYS = {"data": "sample", "model": "softmax", "agents": 3, "batch": 16, "epochs"
 
 
 def test_a_training_has_the_numbers_of_the_command(tmp_path):
-    run = fabswarm.train(device="cpu", out=tmp_path / "out", **KEYS)
+    rows = []
+    run = fabswarm.train(device="cpu", out=tmp_path / "out", progress=rows.append, **KEYS)
+    assert [row["round"] for row in rows] == list(run.metrics["round"])
     flags = [word for name, value in KEYS.items() for word in (f"--{name}", str(value))]
     command = [os.environ["FABSWARM"], "train", "--device", "cpu", "--out", tmp_path / "by-command", *flags]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -25,6 +27,7 @@ def test_a_training_has_the_numbers_of_the_command(tmp_path):
     assert run.summary["test_accuracy"] == run.metrics["test_accuracy"][-1] and run.complaint is None
     assert (run.folder / "model.safetensors").read_bytes() == (tmp_path / "by-command/model.safetensors").read_bytes()
     assert fabswarm.load(run.folder).summary == run.summary
+    assert run.model.keys() == {"head.weight", "head.bias"} and all(tensor.dtype == "float32" for tensor in run.model.values())
     weights = run.weights
     assert list(weights) == ["sample", "agent", "given_label", "true_label", "weight"] and (weights["weight"] > 0).all()
 
