@@ -138,7 +138,7 @@ fn the_readme_counts_the_claims_as_the_tables_do() {
         }
     }
     let all = seen + in_part + unseen + ties;
-    let counts = format!("{seen} are seen, {in_part} in part, {unseen} not, and {ties} is a tie.");
+    let counts = format!("{seen} are seen, {in_part} in part, {unseen} not, and {ties} are ties.");
     for (document, counts) in [
         ("README.md", format!("Of {all} claims, {counts}")),
         ("docs/paper.md", format!("Of {all} claims of the paper, {counts}")),
