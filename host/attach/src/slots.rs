@@ -21,7 +21,7 @@ use crate::{Error, error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::rng::{Purpose, Stream};
-use fabswarm_sim::air::FrameCounts;
+use fabswarm_sim::air::{FrameCounts, Intruder};
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::{
     AgentView, Answer, BoardReports, BoardView, BoardWarning, DigestCounts, LinkView, Meter, Metrics, States,
@@ -60,6 +60,7 @@ pub(crate) struct SlotBoards {
     progressed: (u64, Instant),
     seed: u64,
     loss: f64,
+    intruder: Option<Intruder>,
 }
 
 impl SlotBoards {
@@ -161,11 +162,12 @@ impl SlotBoards {
             .map_err(Diagnostic::from)?)
     }
 
-    /// Passes a frame on to the other boards, except where the air loses it.
+    /// Passes a frame on to the other boards, except where the air loses it. An intruder sends once in as many frames as there are boards.
     fn carry(&mut self, sender: usize, frame: &[u8]) {
         self.counts.sent += 1;
         let number = self.counts.sent as u32;
-        for (receiver, board) in self.fleet.boards.iter_mut().enumerate() {
+        let boards = &mut self.fleet.boards;
+        for (receiver, board) in boards.iter_mut().enumerate() {
             if receiver == sender {
                 continue;
             }
@@ -175,6 +177,16 @@ impl SlotBoards {
             } else {
                 board.link.push(&Packet::Frame(frame));
             }
+        }
+        let Some(intruder) = &mut self.intruder else { return };
+        intruder.overhear(number, std::iter::once((sender, frame)));
+        if !number.is_multiple_of(boards.len() as u32) {
+            return;
+        }
+        let replayed = intruder.replays(number).into_iter().map(|replay| replay.bytes.to_vec());
+        let forged = intruder.forges(number).into_iter().map(|(_, bytes)| bytes);
+        for bytes in replayed.chain(forged) {
+            boards.iter_mut().for_each(|board| board.link.push(&Packet::Frame(&bytes)));
         }
     }
 

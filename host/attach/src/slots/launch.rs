@@ -8,9 +8,9 @@ use crate::fleet::{Launcher, SILENCE_LIMIT};
 use crate::provision::{page::PageMaker, swarm_plan::SwarmPlan};
 use crate::{AgentLocation, Error, Placement};
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::air::radio::RadioKind;
-use fabswarm_sim::scenario::{FaultsSection, Scenario};
+use fabswarm_sim::air::{FrameCounts, Intruder};
+use fabswarm_sim::scenario::{FaultsSection, IntruderSection, Scenario};
 use fabswarm_sim::swarm::Meter;
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, ExactAgents};
@@ -36,7 +36,7 @@ impl SlotBoards {
         let needs = check_sizes(&task, agents)?;
         check_locations(locations, plan.radio.kind)?;
         let is_carried = plan.radio.kind == RadioKind::Carried || !locations.contains(&AgentLocation::Serial);
-        check_faults(&scenario.faults, is_carried)?;
+        check_faults(&scenario.faults, &scenario.intruder, is_carried)?;
         let launcher = Launcher {
             pages: PageMaker::new(&task, &setup, plan.pace, rounds),
             needs,
@@ -64,6 +64,7 @@ impl SlotBoards {
             progressed: (0, Instant::now()),
             seed: scenario.network_seed(),
             loss: scenario.faults.iid_loss,
+            intruder: Intruder::new(&scenario.intruder, agents, scenario.network_seed()),
         };
         boards.meter.start(&boards.decisions(), &boards.gradients());
         // Packets that boards sent before all of them had started.
@@ -74,21 +75,29 @@ impl SlotBoards {
     }
 }
 
-/// Refuses faults that nobody applies to boards which keep their own time: of frames that the host carries, some can be lost.
-fn check_faults(faults: &FaultsSection, is_carried: bool) -> Result<(), Diagnostic> {
+/// Refuses faults that nobody applies to boards which keep their own time: of frames that the host carries, some can be lost, replayed
+/// or forged.
+fn check_faults(
+    faults: &FaultsSection,
+    intruder: &IntruderSection,
+    is_carried: bool,
+) -> Result<(), Diagnostic> {
     let unapplied = [
-        ("crashes", !faults.crashes.0.is_empty()),
-        ("frozen", !faults.frozen.0.is_empty()),
-        ("radio_off", !faults.radio_off.0.is_empty()),
-        ("iid_loss", faults.iid_loss > 0.0 && !is_carried),
-        ("burst_loss", faults.burst_loss > 0.0),
-        ("delay_rounds", faults.delay_rounds > 0),
-        ("duplication", faults.duplication > 0.0),
-        ("reordering", faults.reordering > 0.0),
-        ("bit_corruption", faults.bit_corruption > 0.0),
+        ("faults.crashes", !faults.crashes.0.is_empty()),
+        ("faults.frozen", !faults.frozen.0.is_empty()),
+        ("faults.radio_off", !faults.radio_off.0.is_empty()),
+        ("faults.iid_loss", faults.iid_loss > 0.0 && !is_carried),
+        ("faults.burst_loss", faults.burst_loss > 0.0),
+        ("faults.delay_rounds", faults.delay_rounds > 0),
+        ("faults.duplication", faults.duplication > 0.0),
+        ("faults.reordering", faults.reordering > 0.0),
+        ("faults.bit_corruption", faults.bit_corruption > 0.0),
+        ("intruder.replay", intruder.replay > 0.0 && !is_carried),
+        ("intruder.wrong_key", intruder.wrong_key > 0.0 && !is_carried),
+        ("intruder.relay", intruder.relay > 0.0),
+        ("intruder.forged_fragments", intruder.forged_fragments > 0),
     ];
-    let named: Vec<String> =
-        unapplied.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| format!("faults.{name}")).collect();
+    let named: Vec<&str> = unapplied.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect();
     if named.is_empty() {
         return Ok(());
     }

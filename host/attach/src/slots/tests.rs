@@ -82,6 +82,27 @@ fn native_boards_converge_by_their_own_clocks_and_a_flipped_bit_is_found() {
     assert!(matches!(fault, FlightFault::Digest(_)) && fault.to_string().starts_with(&expected), "{fault}");
 }
 
+/// Superframes that moved would part the boards: they would take no frames of each other.
+#[test]
+fn recordings_and_forgeries_leave_the_slots_of_boards_where_they_are() {
+    let mut scenario = scenario();
+    let intruder = &mut scenario.intruder;
+    (intruder.replay, intruder.wrong_key, intruder.frames_per_round) = (1.0, 1.0, 5);
+    for (kind, agents) in [(BoardKind::Native, 10), (BoardKind::Qemu, 3)] {
+        scenario.swarm.agents = agents;
+        let flight = fly(&scenario, kind);
+        let entries = flight.record.iter().filter(|entry| matches!(entry.fate, RoundFate::Ended(_)));
+        let (ends, heard) =
+            entries.fold((0, 0), |(ends, heard), entry| (ends + 1, heard + entry.senders.len()));
+        assert!(
+            ends as u64 >= flight.round() * agents as u64,
+            "{ends} rounds of agents, {} of each",
+            flight.round()
+        );
+        assert!(heard > ends, "{heard} frames taken in {ends} rounds of agents");
+    }
+}
+
 #[test]
 fn a_ring_on_the_bench_is_a_ring() {
     let mut scenario = scenario();

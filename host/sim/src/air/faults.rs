@@ -14,7 +14,8 @@ mod outages;
 use bursts::Bursts;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::Stream;
-pub(super) use intruder::{Intruder, Relays};
+pub use intruder::Intruder;
+pub(super) use intruder::Relays;
 pub(super) use outages::Outages;
 
 use super::counters::LossCause;

@@ -20,7 +20,7 @@ const RELAY_SEED: u64 = 1 << 63;
 
 /// An intruder without the swarm's key.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Intruder {
+pub struct Intruder {
     settings: IntruderSection,
     seed: u64,
     agents: usize,
@@ -54,17 +54,18 @@ impl RecordedFrame {
 
 /// A recorded frame that is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Replay<'a> {
+pub struct Replay<'a> {
     /// The only one who hears it, if it is aimed at somebody.
-    pub(in super::super) victim: Option<usize>,
+    pub victim: Option<usize>,
     /// The original sender.
-    pub(in super::super) sender: usize,
-    pub(in super::super) bytes: &'a [u8],
+    pub sender: usize,
+    /// The frame.
+    pub bytes: &'a [u8],
 }
 
 impl Intruder {
     /// The intruder that `settings` ask for, if it sends anything.
-    pub(in super::super) fn new(settings: &IntruderSection, agents: usize, seed: u64) -> Option<Self> {
+    pub fn new(settings: &IntruderSection, agents: usize, seed: u64) -> Option<Self> {
         settings.is_on_air().then(|| Self {
             settings: settings.clone(),
             seed,
@@ -78,11 +79,7 @@ impl Intruder {
     }
 
     /// Records the frames of `slot`.
-    pub(in super::super) fn overhear<'a>(
-        &mut self,
-        slot: u32,
-        frames: impl Iterator<Item = (usize, &'a [u8])>,
-    ) {
+    pub fn overhear<'a>(&mut self, slot: u32, frames: impl Iterator<Item = (usize, &'a [u8])>) {
         let room = self.settings.memory_frames / 2;
         let mut stream = Stream::new(self.seed, MEMORY, slot, Purpose::Air);
         for (sender, bytes) in frames {
@@ -108,7 +105,7 @@ impl Intruder {
     }
 
     /// Frames that it replays in `slot`.
-    pub(in super::super) fn replays(&self, slot: u32) -> Vec<Replay<'_>> {
+    pub fn replays(&self, slot: u32) -> Vec<Replay<'_>> {
         let mut stream = Stream::new(self.seed, REPLAY, slot, Purpose::Air);
         let is_on = stream.uniform_f64() < self.settings.replay;
         let to_all = if is_on { self.settings.frames_per_round } else { 0 };
@@ -125,7 +122,7 @@ impl Intruder {
     }
 
     /// Frames that it forges in `slot`: alleged senders, and frames as long as the last it recorded, sealed with a key of its own.
-    pub(in super::super) fn forges(&self, slot: u32) -> Vec<(usize, Vec<u8>)> {
+    pub fn forges(&self, slot: u32) -> Vec<(usize, Vec<u8>)> {
         let mut stream = Stream::new(self.seed, FORGERY, slot, Purpose::Air);
         if stream.uniform_f64() >= self.settings.wrong_key {
             return Vec::new();
