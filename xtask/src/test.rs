@@ -21,7 +21,12 @@ use crate::versions;
 const TARGET: &str = "thumbv7em-none-eabihf";
 
 /// The tests build every command, also those that a plain build leaves out.
-pub(crate) const EVERY_COMMAND: &str = "--features=fabswarm/full";
+const EVERY_COMMAND: &str = "--features=fabswarm/full";
+
+/// Arguments of all builds of the tests. Clippy compiles the workspace, so that one build lints and tests; children of a test know
+/// nothing of that, as they would of a variable.
+const TESTED: [&str; 4] =
+    ["--workspace", EVERY_COMMAND, "--locked", "--config=build.rustc-workspace-wrapper='clippy-driver'"];
 
 /// Tests that take long: those in a module `long`, which others leave out by `#[ignore = "long: …"]`, and those that do more with the
 /// environment variable `FABSWARM_LONG`.
@@ -40,7 +45,7 @@ const STEPS: &[Step] = &[
     quick("links", "check the links of every document", book::check_links),
     quick("features", "check that tasks have the same bits on every host", features),
     quick("alone", "check that the in-process swarm depends on none of the heavy parts", alone),
-    quick("clippy", "lint the workspace", clippy),
+    quick("build", "compile the workspace and its tests, and lint them", || linted(&["test", "--all-targets", "--no-run"], &[])),
     quick("tests", "run the tests", tests),
     quick("doctests", "run the examples in the documentation", doctests),
     long("long", "run the tests that take long", long_tests),
@@ -93,8 +98,11 @@ fn locks() -> Result<()> {
     Ok(())
 }
 
-fn clippy() -> Result<()> {
-    cargo(&["clippy", "--workspace", EVERY_COMMAND, "--all-targets", "--locked", "--", "-D", "warnings"])
+/// Runs cargo on the tests.
+pub(crate) fn linted(arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
+    let (command, options) = arguments.split_at(1 + usize::from(arguments[0] == "nextest"));
+    let variables = [variables, &[("CLIPPY_ARGS", "-Dwarnings")]].concat();
+    step::run_with("cargo", &[command, &TESTED, options].concat(), &variables)
 }
 
 fn has_nextest() -> bool {
@@ -105,9 +113,9 @@ fn has_nextest() -> bool {
 
 fn tests() -> Result<()> {
     if has_nextest() {
-        cargo(&["nextest", "run", "--workspace", EVERY_COMMAND, "--locked", "--no-fail-fast"])
+        linted(&["nextest", "run", "--no-fail-fast"], &[])
     } else {
-        cargo(&["test", "--workspace", EVERY_COMMAND, "--all-targets", "--locked", "--no-fail-fast"])
+        linted(&["test", "--all-targets", "--no-fail-fast"], &[])
     }
 }
 
@@ -118,13 +126,9 @@ fn long_tests() -> Result<()> {
     // Some build the firmware of other boards, and run Picos in npm's emulator.
     install::targets(&boards::targets()?)?;
     install::rp2040js()?;
-    let run = ["nextest", "run", "--workspace", EVERY_COMMAND, "--locked", "--no-fail-fast"];
     let chosen = format!("({LONG_TESTS}) - test(write_corpus)");
-    step::run_with(
-        "cargo",
-        &[&run[..], &["--run-ignored", "all", "-E", &chosen]].concat(),
-        &[("FABSWARM_LONG", "1")],
-    )
+    let run = ["nextest", "run", "--no-fail-fast", "--run-ignored", "all", "-E", &chosen];
+    linted(&run, &[("FABSWARM_LONG", "1")])
 }
 
 /// Flashing needs libraries that nothing else needs, so `EVERY_COMMAND` leaves it out.
@@ -139,12 +143,12 @@ fn flashing() -> Result<()> {
 /// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds
 /// everything else once more for it.
 pub(crate) fn build_command() -> Result<PathBuf> {
-    cargo(&["test", "--workspace", EVERY_COMMAND, "--locked", "--no-run", "--test", "cli"])?;
+    linted(&["test", "--no-run", "--test", "cli"], &[])?;
     Ok(step::root().join("target/debug/fabswarm"))
 }
 
 fn doctests() -> Result<()> {
-    cargo(&["test", "--workspace", EVERY_COMMAND, "--doc", "--locked"])
+    linted(&["test", "--doc"], &[])
 }
 
 fn docs() -> Result<()> {
