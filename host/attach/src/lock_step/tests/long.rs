@@ -17,7 +17,7 @@ fn panicking_pico(place: &str, folder: &Path) -> (Firmware, String) {
 }
 
 fn launch_pico(firmware: Firmware, lost_boards: LostBoards) -> Result<LockStepBoards, Error> {
-    let mut boards = launch(firmware, page("pico"), SILENCE_LIMIT)?;
+    let mut boards = launch(firmware, page("pico"), 10 * SILENCE_LIMIT)?;
     boards.fleet.lost_boards = lost_boards;
     Ok(boards)
 }
