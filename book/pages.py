@@ -3,7 +3,7 @@
 - A page that is one line `{{page ../FILE.md}}` becomes that file, whose links are relative to its own folder.
 - A link to a file outside `docs/` leads to the repository, since the book holds `docs/` alone.
 - `$$…$$` and `$…$` become MathML, which browsers show without a script or a font from elsewhere.
-- `{{rustdoc ../FILE.rs}}` becomes the documentation of that module, and `{{boards}}` that of every board with its `board.toml`.
+- `{{rustdoc ../FILE.rs}}` becomes the documentation of that module, and `{{boards}}` a list of the boards, each a page of its own.
 - `{{commands}}` becomes the help of every command of the program that the variable FABSWARM names.
 """
 
@@ -66,9 +66,12 @@ def rustdoc(path):
 
 
 def boards():
+    """A chapter for every board: what its program says of itself, and its `board.toml`."""
     for path in sorted((DOCS.parent / "boards").glob("*/board.toml")):
-        program = path.parent / "src/main.rs"
-        yield f"## {path.parent.name}\n\n{rustdoc(program) if program.exists() else ''}\n\n```toml\n{path.read_text().strip()}\n```\n"
+        name, program = path.parent.name, path.parent / "src/main.rs"
+        text = f"# {name}\n\n{rustdoc(program) if program.exists() else ''}\n\n```toml\n{path.read_text().strip()}\n```\n"
+        place = {"path": f"boards/{name}.md", "source_path": None, "number": None, "parent_names": []}
+        yield {"Chapter": {"name": name, "content": text, "sub_items": [], **place}}
 
 
 def rendered(text, page):
@@ -78,7 +81,8 @@ def rendered(text, page):
         path = DOCS / other[1]
         text, folder = path.read_text(), path.parent
     text = re.sub(r"\{\{rustdoc (\S+)\}\}", lambda match: rustdoc(DOCS / match[1]), text)
-    text = text.replace("{{boards}}", "\n".join(boards()) if "{{boards}}" in text else "")
+    names = [board["Chapter"]["name"] for board in boards()] if "{{boards}}" in text else []
+    text = text.replace("{{boards}}", "\n".join(f"- [{name}](boards/{name}.md)" for name in names))
     parts = CODE.split(linked(text, folder, page))
     # Odd parts are code.
     parts[::2] = [re.sub(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", formula, part, flags=re.S) for part in parts[::2]]
@@ -89,6 +93,7 @@ def visit(items):
     for item in items:
         if isinstance(item, dict) and "Chapter" in item:
             chapter = item["Chapter"]
+            chapter["sub_items"] += boards() if "{{boards}}" in chapter["content"] else []
             chapter["content"] = rendered(chapter["content"], (DOCS / chapter["path"]).parent)
             visit(chapter["sub_items"])
 
