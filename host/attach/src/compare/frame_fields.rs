@@ -47,7 +47,7 @@ impl FrameFields {
                 push("epoch", epoch.to_string());
                 push("round", round.to_string());
                 push("schema", format!("{schema:#010x}"));
-                push("shape", format!("{x} + 2·{y} words, x is local: {x_is_local}"));
+                push("shape", format!("{x} + 2·{y} scalars, x is local: {x_is_local}"));
                 push("echo", format!("{echo:?}"));
                 Self(fields)
             }

@@ -51,7 +51,7 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
         error = error.max(distance(x.chain(y).chain(z), expected.iter().copied()));
     }
     Ok(Check {
-        what: "hyper-cleaning over a faulty air follows the agents".to_owned(),
+        what: "hyper-cleaning over a faulty channel follows the agents".to_owned(),
         error,
         tolerance: TOLERANCE,
     })
