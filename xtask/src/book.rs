@@ -29,13 +29,15 @@ pub(crate) fn build() -> Result<()> {
     step::run_with("mdbook", &["build", "book"], &variables)
 }
 
-/// Fails where a document links to a file or heading that is not there, or where the book lacks a page of `docs/`.
+/// Fails where a document links to a file or heading or names a task that is not there, or where the book lacks a page of `docs/`.
 pub(crate) fn check_links() -> Result<()> {
     let listed = step::output_of("git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.md"])?;
     let mut broken = Vec::new();
     let mut links = 0;
     for document in listed.lines().filter(|document| step::root().join(document).exists()) {
-        for target in targets(&read(Path::new(document))?) {
+        let text = read(Path::new(document))?;
+        broken.extend(unknown_tasks(&text).map(|task| format!("{document}: no `cargo xtask {task}`")));
+        for target in targets(&text) {
             links += 1;
             if let Some(reason) = fault(Path::new(document), &target)? {
                 broken.push(format!("{document}: {target}: {reason}"));
@@ -79,6 +81,17 @@ fn targets(text: &str) -> Vec<String> {
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
 }
 
+/// Words after `cargo xtask` that name no task, or no step of the test command.
+fn unknown_tasks(text: &str) -> impl Iterator<Item = &str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == ' ';
+    let words = text.split("cargo xtask ").skip(1).filter_map(move |rest| rest.split(|c| !is_word(c)).next());
+    words.map(str::trim).filter(|task| match task.strip_prefix("test") {
+        Some("" | " all") => false,
+        Some(steps) => !steps.split_whitespace().all(|name| test::STEPS.iter().any(|step| step.name == name)),
+        None => !["install qemu", "install rp2040js", "release", "crates"].contains(task),
+    })
+}
+
 /// Why a link of a document leads nowhere.
 fn fault(document: &Path, target: &str) -> Result<Option<&'static str>> {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
@@ -106,12 +119,14 @@ fn anchor_of(heading: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{anchor_of, targets};
+    use super::{anchor_of, targets, unknown_tasks};
 
     #[test]
     fn links_and_anchors_are_found_outside_code() {
         let text = "[a](b.md#c) and ![d](e.svg)\n```sh\n[x](y)\n```\n[f](https://example.org)";
         assert_eq!(targets(text), ["b.md#c", "e.svg"]);
+        let text = "`cargo xtask test fmt  links`, `cargo xtask test book` and cargo xtask release # makes";
+        assert_eq!(unknown_tasks(text).collect::<Vec<_>>(), ["test book"]);
         assert_eq!(anchor_of("## The floor of λ"), "the-floor-of-λ");
         assert_eq!(anchor_of("### `a.toml` of b, n = 10"), "atoml-of-b-n--10");
     }

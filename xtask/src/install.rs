@@ -116,26 +116,18 @@ fn mirror_of(line: &str) -> Option<&str> {
         .find(|word| word.contains("://") && word.trim_end_matches('/').ends_with("/debian"))
 }
 
-/// Node, which the emulator of Picos runs on.
-pub(crate) fn node() -> Result<()> {
-    if NODE.is_there() { Ok(()) } else { NODE.install(&[]) }
-}
-
-/// npm's rp2040js, beside the script that uses it.
+/// npm's rp2040js, the emulator of Picos, beside the script that uses it.
 pub(crate) fn rp2040js() -> Result<()> {
-    node()?;
+    if !NODE.is_there() {
+        NODE.install(&[])?;
+    }
     let is_pinned = step::command("npm", &["ls", "--prefix", RP2040JS]).output();
     if is_pinned.context("cannot start npm")?.status.success() {
         println!("    rp2040js is there");
         return Ok(());
     }
-    npm(RP2040JS, 5)
-}
-
-/// Installs the pinned packages of a folder.
-pub(crate) fn npm(folder: &str, megabytes: u32) -> Result<()> {
-    announce(&format!("the packages of {folder}"), "npm", megabytes, 10);
-    step::run_in(folder, "npm", &["ci", "--no-audit", "--no-fund"])
+    announce("rp2040js", "npm", 5, 10);
+    step::run_in(RP2040JS, "npm", &["ci", "--no-audit", "--no-fund"])
 }
 
 /// A browser and its driver.

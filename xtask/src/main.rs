@@ -30,18 +30,15 @@ const USAGE: &str = "usage: cargo xtask test [all | STEP…] | cargo xtask insta
                      cargo xtask release | cargo xtask crates";
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let result = match arguments.next().as_deref() {
-        Some("test") => test::run(&arguments.collect::<Vec<_>>()),
-        Some("install") => match arguments.next().as_deref() {
-            Some("qemu") => install::qemu(),
-            Some("rp2040js") => install::rp2040js(),
-            _ => Err(anyhow::anyhow!("{USAGE}")),
-        },
-        Some("release") => release::make(),
-        Some("crates") => crates::print(),
-        Some(other) => Err(anyhow::anyhow!("there is no task `{other}`\n{USAGE}")),
-        None => Err(anyhow::anyhow!("{USAGE}")),
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["test", ref steps @ ..] => test::run(steps),
+        ["install", "qemu"] => install::qemu(),
+        ["install", "rp2040js"] => install::rp2040js(),
+        ["release"] => release::make(),
+        ["crates"] => crates::print(),
+        _ => Err(anyhow::anyhow!("{USAGE}")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,16 +23,16 @@ enum Outcome {
 }
 
 /// Runs the steps that are named, all of them for `all`, or those that are not long. Lists their times; the first failure ends it.
-pub(crate) fn run_all(steps: &[Step], named: &[String]) -> Result<()> {
+pub(crate) fn run_all(steps: &[Step], named: &[&str]) -> Result<()> {
     let runs_all = named == ["all"];
-    let is_unknown = |name: &&String| steps.iter().all(|step| step.name != name.as_str());
+    let is_unknown = |name: &&&str| steps.iter().all(|step| step.name != **name);
     if let Some(unknown) = named.iter().find(is_unknown).filter(|_| !runs_all) {
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
         bail!("there is no step `{unknown}`; the steps are {} and all", names.join(", "));
     }
     let is_chosen = |step: &&Step| match named {
         [] => !step.is_long,
-        _ => runs_all || named.iter().any(|name| name == step.name),
+        _ => runs_all || named.contains(&step.name),
     };
     let chosen: Vec<&Step> = steps.iter().filter(is_chosen).collect();
     let files = tree_of_files();

@@ -14,6 +14,7 @@ use crate::install;
 use crate::licences;
 use crate::names;
 use crate::python;
+use crate::release;
 use crate::step::{self, Step};
 use crate::versions;
 
@@ -34,7 +35,7 @@ const LONG_TESTS: &str = "test(/(^|::)long::/) + test(random_faults) + binary(fu
     + (binary(swarm) & test(/^(convergence|intruder)::/))";
 
 #[rustfmt::skip]
-const STEPS: &[Step] = &[
+pub(crate) const STEPS: &[Step] = &[
     quick("install", "add the compiler targets and emulators that are missing", install),
     quick("fmt", "check the formatting", || cargo(&["fmt", "--all", "--check"])),
     quick("locks", "check that every lock file has what is depended on", locks),
@@ -57,6 +58,7 @@ const STEPS: &[Step] = &[
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning, and the book", docs),
     long("package", "package every crate that is not a board", package),
+    long("release", "pack a release and try it from an empty folder", release::make),
 ];
 
 const fn quick(name: &'static str, what: &'static str, run: fn() -> Result<()>) -> Step {
@@ -67,7 +69,7 @@ const fn long(name: &'static str, what: &'static str, run: fn() -> Result<()>) -
     Step { name, what, is_long: true, run }
 }
 
-pub(crate) fn run(chosen: &[String]) -> Result<()> {
+pub(crate) fn run(chosen: &[&str]) -> Result<()> {
     step::run_all(STEPS, chosen)
 }
 

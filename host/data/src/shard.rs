@@ -155,7 +155,7 @@ impl fmt::Display for Histogram {
         for class in 0..classes {
             write!(formatter, " {class:>6}")?;
         }
-        writeln!(formatter, " │  train  valid  wrong")?;
+        writeln!(formatter, " │  train  valid  known wrong")?;
         let head = if self.rows.len() > MOST_ROWS { MOST_ROWS / 2 } else { self.rows.len() };
         for (agent, row) in self.rows.iter().enumerate() {
             if agent == head {
@@ -167,7 +167,7 @@ impl fmt::Display for Histogram {
                     write!(formatter, " {count:>6}")?;
                 }
                 let wrong = 100.0 * row.corrupted as f64 / row.train.max(1) as f64;
-                writeln!(formatter, " │ {:>6} {:>6} {wrong:>5.1}%", row.train, row.validation)?;
+                writeln!(formatter, " │ {:>6} {:>6} {wrong:>11.1}%", row.train, row.validation)?;
             }
         }
         Ok(())
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(sum, 40);
         let table = histogram.to_string();
         assert_eq!(table.lines().count(), 3, "{table}");
-        assert!(table.starts_with("agent      0      1 │  train  valid  wrong\n"), "{table}");
+        assert!(table.starts_with("agent      0      1 │  train  valid  known wrong\n"), "{table}");
     }
 
     #[test]
