@@ -80,7 +80,7 @@ impl HtmlPage {
 
     /// Adds a figure.
     pub fn figure(&mut self, svg: &str) {
-        self.text.push_str(svg);
+        let _ = writeln!(self.text, "<section>\n{svg}</section>");
     }
 
     /// Adds a section with markup of ours.
