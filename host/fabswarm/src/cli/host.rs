@@ -37,13 +37,13 @@ pub(super) fn command() -> Command {
                         .value_name("FOLDER")
                         .required(true)
                         .value_parser(value_parser!(PathBuf))
-                        .help("A new folder: one folder in it for each host, one for who starts runs"),
+                        .help("A new folder: one folder in it for each host, one for the machine that starts runs"),
                 )
                 .arg(hosts_argument()),
         )
         .subcommand(
             Command::new("status")
-                .about("Print who is there, and what they compute")
+                .about("Print the hosts that answer, and their runs")
                 .arg(hosts_argument())
                 .arg(cluster_argument()),
         )
@@ -57,7 +57,7 @@ pub(super) fn command() -> Command {
                 .help("Where to wait for runs; port 0 takes a free one"),
         )
         .arg(
-            Arg::new("name").long("name").value_name("NAME").help("What to be called [default: the address]"),
+            Arg::new("name").long("name").value_name("NAME").help("Name of this host [default: the address]"),
         )
         .args(device::arguments())
         .arg(
@@ -83,7 +83,7 @@ pub(super) fn cluster_argument() -> Arg {
         .long("cluster")
         .value_name("FOLDER")
         .value_parser(value_parser!(PathBuf))
-        .help("This machine's folder of those that `fabswarm host new-cluster` made; needed beyond loopback, where each user has keys of their own")
+        .help("The folder that `fabswarm host new-cluster` made for this machine; on loopback each user has keys without one")
 }
 
 /// The cluster that this flag names; without it, the one that processes of this user share on loopback.

@@ -36,13 +36,13 @@ pub(super) fn command() -> Command {
                     .value_name("FOLDER")
                     .default_value("paper")
                     .value_parser(value_parser!(PathBuf))
-                    .help("Folder for figures, data and results; what it holds of this build is not computed again"),
+                    .help("Folder for figures, data and results; results of this build in it are not computed again"),
             )
     };
     Command::new("paper")
         .about("Run the paper's experiments with all of its methods, and say which of its claims are seen")
         .subcommand_required(true)
-        .subcommand(Command::new("list").about("List the experiments, and what of the paper they show"))
+        .subcommand(Command::new("list").about("List the experiments, and the part of the paper that each shows"))
         .subcommand(options(
             Command::new("run")
                 .about("Run experiments by name")

@@ -15,15 +15,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) fn command() -> Command {
     Command::new("show")
-        .about(
-            "Show a run in the browser: follow one that goes on, at most a second behind, or play one back",
-        )
+        .about("Show a run in the browser: follow it, at most a second behind, or play it back")
         .arg(flags::run_folder())
         .arg(
             flags::option(
                 "address",
                 "ADDRESS",
-                "Where to serve the page; one that is not of this machine alone asks for a token",
+                "Address of the page; an address beyond this machine asks for a token",
             )
             .default_value(live::ADDRESS),
         )

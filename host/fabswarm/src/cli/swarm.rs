@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
             flags::option(
                 "chips",
                 "CHIP,…",
-                "Chips of agents 0, 1, …, in hexadecimal digits [default: those that are plugged in]",
+                "Chips of agents 0, 1, …, in hexadecimal digits [default: all that are plugged in]",
             )
             .value_delimiter(','),
         )

@@ -47,7 +47,7 @@ pub(super) fn command() -> Command {
                 .long("precision")
                 .default_value("tf32")
                 .value_parser(PossibleValuesParser::new(["f32", "tf32", "bf16"]))
-                .help("What a GPU multiplies in"),
+                .help("Precision of matrix products on a GPU"),
         )
         .arg(number("agents", "10", "Agents of the swarm"))
         .arg(number("rounds", "60", "Rounds or gradients to time"))

@@ -34,8 +34,8 @@ pub(super) fn flash_command() -> Command {
     let board = "The kind of board, a folder of boards/: its board.toml says how it is flashed";
     let agent = "The agent to flash; of several drives, the first gets it";
     let all = "Flash all agents: a drive, a probe or a port each, or all files with --out";
-    let drive = "The drive of a boot loader [default: those that are mounted]";
-    let port = "Serial ports of ESP32s: a port, a path with `*`, or a part of a port's name [default: those of Espressif's USB]";
+    let drive = "The drive of a boot loader [default: all that are mounted]";
+    let port = "Serial ports of ESP32s: a port, a path with `*`, or a part of a port's name [default: all with Espressif's USB]";
     Command::new("flash")
         .about("Write image and provisioning record to boards: by their boot loaders' drives, through debug probes, by serial ports, or as files")
         .arg(swarm_argument())

@@ -63,7 +63,7 @@ impl PortLines {
 pub(super) fn command() -> Command {
     let board = "The kind of the boards, a folder of boards/: their logs are read through debug probes";
     Command::new("monitor")
-        .about("Print what all boards say, one colour per agent: boot packets and telemetry, and their logs through probes; no board is disturbed")
+        .about("Print boot packets and telemetry of all boards, and their logs through probes, one colour per agent; no board is disturbed")
         .arg(ports_argument())
         .arg(flags::option("board", "BOARD", board))
         .arg(

@@ -23,7 +23,7 @@ pub(super) fn swarm_argument() -> Arg {
 
 pub(super) fn list_command() -> Command {
     Command::new("list")
-        .about("List serial ports, boot loader drives and debug probes: board, chip, build, agent, or what is wrong")
+        .about("List serial ports, boot loader drives and debug probes: board, chip, build, agent or fault")
         .arg(ports_argument())
         .arg(board_argument())
 }
@@ -39,7 +39,7 @@ pub(super) fn provision_command() -> Command {
 
 pub(super) fn reset_command() -> Command {
     Command::new("reset")
-        .about("Restart boards, whatever they do; one that keeps its own time ends its trial and waits for a provisioning record")
+        .about("Restart boards; a board that keeps its own time ends its trial and waits for a provisioning record")
         .arg(ports_argument())
 }
 
