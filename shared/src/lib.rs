@@ -80,6 +80,7 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+mod corroboration;
 pub mod fab;
 pub mod fnv;
 pub mod graph;

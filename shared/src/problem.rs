@@ -305,4 +305,4 @@ impl<S: Scalar> Problem<S> for AnyProblem<'_, S> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

@@ -87,6 +87,10 @@ impl Config {
         }
     }
 
+    pub(super) fn is_lock_step(&self) -> bool {
+        self.mode == Mode::LockStep
+    }
+
     /// Sets its number in the swarm.
     #[must_use]
     pub const fn with_id(self, id: u16) -> Self {

@@ -69,9 +69,9 @@ impl MemberSet {
         bytemuck::cast(self.bits)
     }
 
-    /// Where those words go, each in little-endian bytes.
-    pub(super) fn words_mut(&mut self) -> &mut [[u8; 4]] {
-        self.bits.as_chunks_mut().0
+    /// The set that [`MemberSet::to_words`] makes these words of.
+    pub(super) fn from_words(words: [u32; Self::WORDS]) -> Self {
+        Self { bits: bytemuck::cast(words) }
     }
 
     /// Whether `id` belongs to it.

@@ -3,15 +3,12 @@
 //! The saved state must be the very state the agent stopped in. An older one would take its running sum back in time, and
 //! everybody would collect the difference again: then start without it, and join as one that lost its memory.
 
-use super::peers::{Peers, Reception};
-use super::{Agent, Epoch, Error, RoundSync, Rumour};
+use super::peers::Peers;
+use super::state_field::{NUMBERS, PEER_NUMBERS, SIGNATURE, VERSION};
+use super::{Agent, Error, MemberSet, digest};
 use crate::problem::Problem;
-use crate::wire::payload::Encoder;
 use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
-
-/// Changes with the layout.
-pub(super) const VERSION: u32 = 0xfab0_0006;
 
 /// Gives the words of a whole saved state, for [`Agent::restore`].
 pub fn read_from(mut saved: &[u32]) -> impl FnMut(&mut [u32]) -> bool {
@@ -29,16 +26,11 @@ where
     L: Peers<WORDS>,
 {
     /// The constants that a saved state must agree with.
-    fn signature(&self) -> [u32; 6] {
-        [
-            VERSION,
-            u32::from(self.config.id),
-            self.shape.x as u32,
-            self.shape.y as u32,
-            u32::from(self.shape.x_is_local),
-            // The running sum is modular.
-            1,
-        ]
+    fn signature(&self) -> [u32; SIGNATURE.len()] {
+        let shape = &self.ledger.shape;
+        let id = u32::from(self.config.id);
+        // The running sum is modular.
+        [VERSION, id, shape.x as u32, shape.y as u32, u32::from(shape.x_is_local), 1]
     }
 
     /// Passes the state to `write`, some words at a time.
@@ -58,24 +50,19 @@ where
     /// The state, part by part. One copy for all who write it: a microcontroller's flash is small.
     #[cfg_attr(microcontroller, inline(never))]
     fn each_part(&self, write: &mut dyn FnMut(&[u32]) -> ControlFlow<()>) -> ControlFlow<()> {
-        let words = self.exchanged();
         write(&self.signature())?;
-        write(&[self.round, self.announce_until])?;
-        write(&self.epoch.to_words())?;
-        write(&self.heard_epoch.unwrap_or_default().to_words())?;
-        write(&self.members.to_words())?;
-        write(cast_slice(self.decision()))?;
-        write(cast_slice(self.gradient()))?;
-        write(cast_slice(self.accumulator()))?;
-        for state in [&self.t, &self.d, &self.sigma] {
-            write(cast_slice(&state[..words]))?;
+        write(&self.membership.to_words())?;
+        write(&self.members().to_words())?;
+        for vector in self.ledger.vectors() {
+            write(vector)?;
         }
-        write(cast_slice(&self.carry[..words]))?;
-        write(&[self.peers.len() as u32])?;
-        for peer in self.peers.in_order() {
+        let peers = &self.ledger.peers;
+        write(&[peers.len() as u32])?;
+        for peer in peers.in_order() {
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
-            write(&[u32::from(peer.sender), is_taken, round, peer.taken_at])?;
-            write(cast_slice(&peer.rho[..words]))?;
+            let numbers: [u32; PEER_NUMBERS.len()] = [peer.sender.into(), is_taken, round, peer.taken_at];
+            write(&numbers)?;
+            write(cast_slice(&peer.rho[..self.ledger.words()]))?;
         }
         ControlFlow::Continue(())
     }
@@ -91,71 +78,43 @@ where
     /// [`Error::Memory`] if the words are not a state of this agent. Its state is then undefined: [`Agent::reset`] it.
     pub fn restore(&mut self, mut read: impl FnMut(&mut [u32]) -> bool) -> Result<(), Error> {
         let mut fill = |words: &mut [u32]| if read(words) { Ok(()) } else { Err(Error::Memory) };
-        let words = self.exchanged();
-        let packed = self.shape.words();
-        let mut signature = [0; 6];
+        let mut signature = [0; SIGNATURE.len()];
         fill(&mut signature)?;
         if signature != self.signature() {
             return Err(Error::Memory);
         }
-        let mut header = [0; 2];
-        fill(&mut header)?;
-        [self.round, self.announce_until] = header;
-        self.alone_since = self.round;
-        let mut read_epoch = || {
-            let mut words = [0; 3];
-            fill(&mut words)?;
-            Epoch::from_words(words).ok_or(Error::Memory)
-        };
-        self.epoch = read_epoch()?;
-        self.heard_epoch = Some(read_epoch()?).filter(|&epoch| epoch != Epoch::NONE);
-        for place in self.members.words_mut() {
-            let mut word = [0];
-            fill(&mut word)?;
-            *place = word[0].to_le_bytes();
-        }
-        fill(cast_slice_mut(&mut self.v[..packed]))?;
-        fill(cast_slice_mut(&mut self.gradient[..packed]))?;
-        fill(cast_slice_mut(&mut self.accumulator[..packed]))?;
-        for state in [&mut self.t, &mut self.d, &mut self.sigma] {
-            fill(cast_slice_mut(&mut state[..words]))?;
-        }
-        fill(cast_slice_mut(&mut self.carry[..words]))?;
+        let (mut numbers, mut members) = ([0; NUMBERS.len()], [0; MemberSet::WORDS]);
+        fill(&mut numbers)?;
+        fill(&mut members)?;
+        self.membership.restore(&self.config, numbers, MemberSet::from_words(members))?;
+        self.ledger.try_fill(&mut fill)?;
+        let words = self.ledger.words();
         let mut peers = [0];
         fill(&mut peers)?;
         for _ in 0..peers[0] {
-            let mut header = [0; 4];
-            fill(&mut header)?;
-            let [sender, is_taken, round, taken_at] = header;
+            let mut numbers = [0; PEER_NUMBERS.len()];
+            fill(&mut numbers)?;
+            let [sender, is_taken, round, taken_at] = numbers;
             let sender = u16::try_from(sender).map_err(|_| Error::Memory)?;
-            let at = match self.peers.find(sender) {
-                Ok(at) => at,
-                Err(at) if self.peers.insert(at, sender) => at,
-                Err(_) => return Err(Error::Memory),
-            };
-            let (peer, reception) = self.peers.list(at);
-            *reception = Reception::new();
-            reception.decoder.forget();
-            peer.reset();
+            let peer = self.ledger.restore_peer(&self.config, sender).ok_or(Error::Memory)?;
             peer.taken_round = (is_taken == 1).then_some(round);
             peer.taken_at = taken_at;
-            peer.is_collecting = self.config.links.collects_from(sender);
             fill(cast_slice_mut(&mut peer.rho[..words]))?;
         }
         if fill(&mut [0]).is_ok() || !self.decision().iter().all(|word| word.is_finite()) {
             return Err(Error::Memory);
         }
-        self.encoder = Encoder::new(self.config.width, self.config.id);
-        self.share_weights = self.current_share_weights();
-        self.fill_frame();
-        self.outbox.has_data = true;
-        self.rumour = Rumour::NONE;
-        // A lock-step swarm may have gone on since, unless there is nobody else in it.
-        let is_alone = self.members.len() <= 1 && !self.is_joining();
-        self.sync = match is_alone || !self.is_lock_step() {
-            true => RoundSync::known(),
-            false => RoundSync::pending(if self.is_joining() { None } else { Some(0) }),
-        };
+        self.ledger.resume(&self.config, &self.membership.members);
         Ok(())
+    }
+
+    /// A digest of round, epoch, decision, gradient, trackers, running sum and the direction of its descent. What it leaves
+    /// out (remainders, what was taken of others, members) shows in one of these within a few rounds; [`Agent::save`] has all
+    /// of it.
+    pub fn digest(&self) -> u32 {
+        let header = [self.round()].into_iter().chain(self.epoch().to_words());
+        let [decision, gradient, accumulator, t, _, sigma, _] = self.ledger.vectors();
+        let vectors = [decision, gradient, t, sigma, accumulator];
+        digest::of(header.chain(vectors.into_iter().flatten().copied()))
     }
 }

@@ -370,18 +370,4 @@ mod tests {
         assert!(!reception.is_heard && !reception.is_fresh && !reception.is_collected);
         assert_eq!(reception.early_round, None);
     }
-
-    #[test]
-    fn a_borrowed_room_lists_as_many_as_the_room() {
-        fn listed(peers: impl Peers<2>) -> usize {
-            peers.listed()
-        }
-        let mut room = Room::new();
-        assert_eq!(listed(&mut room), 0);
-        for sender in [1, 2] {
-            assert!(Peers::insert(&mut room, usize::from(sender) - 1, sender));
-            room.list(usize::from(sender) - 1);
-        }
-        assert_eq!(listed(&mut room), 2);
-    }
 }

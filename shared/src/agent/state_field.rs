@@ -1,7 +1,6 @@
 //! Which part of an agent's state a saved word is, for whoever compares two states.
 
 use super::MemberSet;
-use super::memory::VERSION;
 use crate::ledger;
 use crate::problem::Shape;
 use core::fmt;
@@ -9,8 +8,57 @@ use core::fmt;
 /// Words of x or y beyond which a state is damaged.
 const MOST_WORDS: u32 = 1 << 20;
 
-/// The words of a peer before its ρ.
-const PEER_HEADER: [&str; 4] = ["sender", "is taken", "taken round", "taken at"];
+/// Changes with what follows.
+pub(super) const VERSION: u32 = 0xfab0_0006;
+/// The words of a saved state, in order: the constants that a state must agree with,
+pub(super) const SIGNATURE: [&str; 6] =
+    ["version", "agent", "scalars of x", "scalars of y", "x is local", "is modular"];
+/// numbers of the membership,
+pub(super) const NUMBERS: [&str; 8] = [
+    "round",
+    "announce until",
+    "epoch.boot",
+    "epoch.founder",
+    "epoch",
+    "heard epoch.boot",
+    "heard epoch.founder",
+    "heard epoch",
+];
+/// the members, these vectors of the ledger,
+pub(super) const VECTORS: [Vector; 7] = [
+    Vector { name: "decision", kind: WordKind::Float, has_local: true, words: 1 },
+    Vector { name: "gradient", kind: WordKind::Float, has_local: true, words: 1 },
+    Vector { name: "momentum", kind: WordKind::Float, has_local: true, words: 1 },
+    Vector { name: "tracker", kind: WordKind::FixedPoint, has_local: false, words: 1 },
+    Vector { name: "tracked gradient", kind: WordKind::FixedPoint, has_local: false, words: 1 },
+    Vector { name: "sigma", kind: WordKind::FixedPoint, has_local: false, words: 1 },
+    // 64 bits each.
+    Vector { name: "remainder", kind: WordKind::Integer, has_local: false, words: 2 },
+];
+/// how many peers there are, and of each of them these numbers and ρ.
+pub(super) const PEER_NUMBERS: [&str; 4] = ["sender", "is taken", "taken round", "taken at"];
+
+/// A vector of the ledger in a saved state.
+pub(super) struct Vector {
+    name: &'static str,
+    kind: WordKind,
+    /// Whether it has the scalars that never travel.
+    has_local: bool,
+    /// Words of a scalar.
+    words: usize,
+}
+
+impl Vector {
+    /// Its words.
+    pub(super) const fn words(&self, shape: &Shape) -> usize {
+        (shape.words() - self.start(shape)) * self.words
+    }
+
+    /// The scalar of the packed decision that its first word belongs to.
+    const fn start(&self, shape: &Shape) -> usize {
+        if self.has_local { 0 } else { shape.exchanged().start }
+    }
+}
 
 /// How the bits of a word are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +115,6 @@ impl StateField {
             return None;
         }
         let shape = Shape { x: x as usize, y: y as usize, x_is_local: x_is_local == 1 };
-        let exchanged = shape.exchanged();
         let mut left = word;
         let mut within = |words: usize| {
             let found = (left < words).then_some(left);
@@ -79,48 +126,28 @@ impl StateField {
             names.get(index).and_then(|name| field(name, Place::Whole, WordKind::Integer))
         };
 
-        let signature = ["version", "agent", "scalars of x", "scalars of y", "x is local", "is modular"];
-        let header = [
-            "round",
-            "announce until",
-            "epoch.boot",
-            "epoch.founder",
-            "epoch",
-            "heard epoch.boot",
-            "heard epoch.founder",
-            "heard epoch",
-        ];
-        if let Some(index) = within(signature.len()) {
-            return single(&signature, index);
+        if let Some(index) = within(SIGNATURE.len()) {
+            return single(&SIGNATURE, index);
         }
-        if let Some(index) = within(header.len()) {
-            return single(&header, index);
+        if let Some(index) = within(NUMBERS.len()) {
+            return single(&NUMBERS, index);
         }
         if let Some(index) = within(MemberSet::WORDS) {
             return field("members", Place::Indexed(index), WordKind::Integer);
         }
-        for name in ["decision", "gradient", "momentum"] {
-            if let Some(index) = within(shape.words()) {
-                return field(name, packed(&shape, index), WordKind::Float);
+        for vector in &VECTORS {
+            if let Some(index) = within(vector.words(&shape)) {
+                let place = packed(&shape, vector.start(&shape) + index / vector.words);
+                return field(vector.name, place, vector.kind);
             }
-        }
-        for name in ["tracker", "tracked gradient", "sigma"] {
-            if let Some(index) = within(exchanged.len()) {
-                return field(name, packed(&shape, exchanged.start + index), WordKind::FixedPoint);
-            }
-        }
-        // 64 bits each.
-        if let Some(index) = within(2 * exchanged.len()) {
-            return field("remainder", packed(&shape, exchanged.start + index / 2), WordKind::Integer);
         }
         if within(1).is_some() {
             return single(&["peers"], 0);
         }
-        let words = PEER_HEADER.len() + exchanged.len();
-        let index = left % words;
+        let index = left % (PEER_NUMBERS.len() + shape.exchanged().len());
         let peer = state.get(word - index).copied();
-        let found = match index.checked_sub(PEER_HEADER.len()) {
-            None => single(&PEER_HEADER, index)?,
+        let found = match index.checked_sub(PEER_NUMBERS.len()) {
+            None => single(&PEER_NUMBERS, index)?,
             Some(index) => field("rho", Place::Indexed(index), WordKind::FixedPoint)?,
         };
         Some(Self { peer, ..found })

@@ -4,20 +4,19 @@ extern crate std;
 
 mod adversary;
 mod construction;
+mod ledgers;
 mod lives;
 mod membership;
-mod momentum;
-mod phases;
 mod recordings;
 mod restarts;
 mod rounds;
 mod state_words;
 mod trust;
-mod unlisting;
 
 use super::*;
-use crate::fab::Order;
-use crate::problem::{Penalty, PenaltyForm, PolicyEvaluation};
+use crate::fab::{Order, Steps};
+use crate::ledger;
+use crate::problem::{Penalty, PenaltyForm, PolicyEvaluation, Shape};
 use crate::rng::{Purpose, Stream};
 use crate::wire::SCHEMA;
 use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
@@ -45,6 +44,7 @@ const REWARDS: [[f32; 4]; 5] = [
 ];
 
 type Peers4 = heapless::Vec<PeerSlot<WORDS>, 8>;
+type Ledger = LedgerState<Peers4, WORDS>;
 type Small = Agent<PolicyEvaluation<'static, f32>, Peers4, WORDS>;
 
 fn config(id: usize) -> Config {
@@ -104,16 +104,26 @@ fn round(agents: &mut [Small], mut hears: impl FnMut(usize, usize) -> bool) {
     }
 }
 
+/// Lets an agent enter an epoch.
+fn enter(agent: &mut Small, epoch: Epoch, members: MemberSet) {
+    agent.membership.enter(agent.config.id, epoch, members);
+    agent.begin_epoch();
+}
+
 /// `Σt + Σ(σ − ρ) = Σd` over those who are in the highest epoch.
 fn check_invariant(agents: &[Small]) {
     let epoch = agents.iter().map(Agent::epoch).max().unwrap();
-    let present = agents.iter().filter(|agent| agent.epoch() == epoch);
+    check_balance(agents.iter().filter(|agent| agent.epoch() == epoch).map(|agent| &agent.ledger));
+}
+
+fn check_balance<'l>(ledgers: impl Iterator<Item = &'l Ledger>) {
     let mut defect = [0; WORDS];
-    for agent in present {
-        ledger::add(&mut defect, agent.trackers(), 1);
-        ledger::add(&mut defect, agent.tracked_gradients(), -1);
-        ledger::add(&mut defect, agent.sigma(), agent.audience() as i32);
-        agent.collected().for_each(|collection| ledger::add(&mut defect, collection.rho, -1));
+    for ledger in ledgers {
+        ledger::add(&mut defect, &ledger.t, 1);
+        ledger::add(&mut defect, &ledger.d, -1);
+        ledger::add(&mut defect, &ledger.sigma, ledger.share_weights.audience() as i32);
+        let collecting = ledger.peers.in_order().filter(|peer| peer.is_collecting);
+        collecting.for_each(|peer| ledger::add(&mut defect, &peer.rho, -1));
     }
     assert_eq!(defect, [0; WORDS]);
 }
@@ -265,19 +275,7 @@ fn members_join_leave_and_are_given_up() {
 #[test]
 fn a_hello_of_another_format_or_shape_is_refused() {
     let mut agents = swarm();
-    let hello = Hello {
-        sender: 9,
-        boot: 1,
-        member_of: Epoch::NONE,
-        rounds_left: 0,
-        epoch: Epoch::NONE,
-        round: 0,
-        schema: 5,
-        x: 2,
-        y: 4,
-        x_is_local: false,
-        echo: None,
-    };
+    let hello = Hello { sender: 9, boot: 1, schema: 5, x: 2, y: 4, ..Hello::default() };
     let mut out = [0; 64];
     let length = Frame::Hello(hello).encode(&mut out).unwrap();
     assert_eq!(
@@ -358,9 +356,9 @@ fn a_round_is_complete_when_everybody_due_was_heard() {
         let _ = agents[0].receive(Origin::Clear, &ahead[at].1);
         assert_eq!(agents[0].is_complete(&NextTwo), is_complete);
     }
-    let mut members = agents[0].members;
+    let mut members = *agents[0].members();
     [1, 2].into_iter().for_each(|id| members.remove(id));
-    agents[0].enter(numbered(2048), members);
+    enter(&mut agents[0], numbered(2048), members);
     assert!(agents[0].is_complete(&NextTwo));
 }
 

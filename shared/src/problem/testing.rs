@@ -3,6 +3,7 @@
 extern crate std;
 use super::{Mismatch, Moment, Penalty, Problem, Shape};
 use crate::rng::{Purpose, Stream};
+use crate::scalar::Scalar;
 use std::vec;
 use std::vec::Vec;
 
@@ -12,9 +13,10 @@ pub(super) fn random(name: u32, len: usize) -> Vec<f64> {
 }
 
 /// A problem seen only through its oracles, so that the trait's own composition is what runs.
-struct OraclesOnly<'p, P>(&'p P);
+#[derive(Debug)]
+pub(crate) struct OraclesOnly<'p, P>(pub(crate) &'p P);
 
-impl<P: Problem<f64>> Problem<f64> for OraclesOnly<'_, P> {
+impl<S: Scalar, P: Problem<S>> Problem<S> for OraclesOnly<'_, P> {
     fn shape(&self) -> Shape {
         self.0.shape()
     }
@@ -24,24 +26,16 @@ impl<P: Problem<f64>> Problem<f64> for OraclesOnly<'_, P> {
     fn oracle_words(&self) -> usize {
         self.0.oracle_words()
     }
-    fn upper_value(&self, x: &[f64], y: &[f64], scratch: &mut [f64]) -> f64 {
+    fn upper_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
         self.0.upper_value(x, y, scratch)
     }
-    fn lower_value(&self, x: &[f64], y: &[f64], scratch: &mut [f64]) -> f64 {
+    fn lower_value(&self, x: &[S], y: &[S], scratch: &mut [S]) -> S {
         self.0.lower_value(x, y, scratch)
     }
-    fn upper_gradient(&self, x: &[f64], y: &[f64], dx: &mut [f64], dy: &mut [f64], scratch: &mut [f64]) {
+    fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
         self.0.upper_gradient(x, y, dx, dy, scratch);
     }
-    fn lower_gradient(
-        &self,
-        at: Moment,
-        x: &[f64],
-        y: &[f64],
-        dx: &mut [f64],
-        dy: &mut [f64],
-        scratch: &mut [f64],
-    ) {
+    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
         self.0.lower_gradient(at, x, y, dx, dy, scratch);
     }
 }

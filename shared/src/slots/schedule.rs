@@ -1,7 +1,7 @@
 //! The timetable of an agent in slots.
 
 use super::clock::SlotClock;
-use super::time_claim::TimeClaim;
+use super::time_claim::{TimeClaim, TimeLead};
 use super::{Stamp, Superframe};
 use crate::fnv;
 
@@ -190,9 +190,12 @@ impl SlotSchedule {
             return Hearing::Nothing;
         }
         if !is_open && (is_ahead || !is_aligned) {
-            let heard =
-                TimeClaim::new(stamp.root, number.wrapping_sub(self.number), sample.late_us(), self.number);
-            if !self.claim.is_borne_out(heard, &self.superframe) {
+            let heard = TimeLead {
+                root: stamp.root,
+                lead: number.wrapping_sub(self.number),
+                late_us: sample.late_us(),
+            };
+            if !self.claim.observe(heard, self.number, &self.superframe) {
                 return Hearing::Nothing;
             }
         }

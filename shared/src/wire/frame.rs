@@ -61,7 +61,7 @@ pub struct DataHeader {
 }
 
 /// The announcement of an agent that wants to join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Hello {
     /// The sender.

@@ -183,15 +183,13 @@ impl World {
                 encoded(Frame::Hello(Hello {
                     sender: named,
                     boot,
-                    member_of: Epoch::NONE,
-                    rounds_left: 0,
                     epoch,
                     round,
                     schema: SCHEMA,
                     x,
                     y: 4,
-                    x_is_local: false,
                     echo,
+                    ..Hello::default()
                 }))
             }
             1 => {

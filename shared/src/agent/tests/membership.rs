@@ -1,57 +1,103 @@
-//! How single frames about members are answered.
+//! How single frames about members are answered: no agent, and nothing that computes.
 
 use super::*;
+use crate::agent::membership::{ALONE_ROUNDS, Membership};
 use crate::wire::frame::{Admission, Challenge, SilenceHeader};
 
-/// All frames that an agent has to send, as bytes.
-fn sent(agent: &mut Small) -> Vec<Vec<u8>> {
-    frames(core::slice::from_mut(agent)).into_iter().map(|(_, frame)| frame).collect()
+const SHAPE: Shape = Shape { x: 2, y: 4, x_is_local: false };
+
+/// A membership with its agent's configuration.
+struct Station {
+    config: Config,
+    membership: Membership,
 }
 
-fn admissions_of(agent: &mut Small) -> Vec<Admission> {
-    let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
-        Ok(Frame::Admission(admission)) => Some(admission),
-        _ => None,
-    };
-    sent(agent).iter().filter_map(decoded).collect()
-}
+impl Station {
+    fn new(config: Config) -> Self {
+        let mut membership = Membership::blank();
+        membership.reset(&config);
+        membership.begin_round(true, core::iter::empty());
+        Self { config, membership }
+    }
 
-/// The epochs that an agent announces.
-fn announced_by(agent: &mut Small) -> Vec<u32> {
-    let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
-        Ok(Frame::Members(header, _)) => Some(header.epoch.number),
-        _ => None,
-    };
-    sent(agent).iter().filter_map(decoded).collect()
-}
+    /// Agent 0 of a swarm in round 20 that has sent its frames.
+    fn in_round_20() -> Self {
+        let mut station = Self::new(config(0));
+        (0..20).for_each(|_| station.end_round());
+        let _ = station.sent();
+        station
+    }
 
-fn hello(sender: u16, epoch: u32, round: u32) -> Hello {
-    Hello {
-        sender,
-        boot: 2,
-        member_of: Epoch::NONE,
-        rounds_left: 0,
-        epoch: numbered(epoch),
-        round,
-        schema: SCHEMA,
-        x: 2,
-        y: 4,
-        x_is_local: false,
-        echo: None,
+    fn round(&self) -> u32 {
+        self.membership.rounds.own
+    }
+
+    fn end_round(&mut self) {
+        self.membership.settle_alone();
+        self.membership.end_round();
+        self.membership.begin_round(true, core::iter::empty());
+    }
+
+    fn enter(&mut self, number: u32) {
+        self.membership.enter(self.config.id, numbered(number), self.membership.members);
+    }
+
+    fn receive(&mut self, frame: Frame<'_>) -> Received {
+        if !self.membership.hear(&self.config, &frame) {
+            return Received::Stale;
+        }
+        match frame {
+            Frame::Data(header, _) => self.membership.receive_other_epoch(header.epoch),
+            _ => self.membership.receive(&self.config, &SHAPE, &frame, None).0,
+        }
+    }
+
+    /// All frames that it has to send, as bytes; data is left out.
+    fn sent(&mut self) -> Vec<Vec<u8>> {
+        let mut out = [0; 256];
+        let mut frames = Vec::new();
+        for due in self.membership.due() {
+            if due == Due::Data && !self.membership.is_waiting() {
+                continue;
+            }
+            let length = self.membership.write_frame(due, &self.config, &SHAPE, &mut out).unwrap();
+            frames.extend(length.map(|length| out[..length].to_vec()));
+        }
+        frames
+    }
+
+    fn admissions(&mut self) -> Vec<Admission> {
+        let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
+            Ok(Frame::Admission(admission)) => Some(admission),
+            _ => None,
+        };
+        self.sent().iter().filter_map(decoded).collect()
+    }
+
+    /// The epochs that it announces.
+    fn announced(&mut self) -> Vec<u32> {
+        let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
+            Ok(Frame::Members(header, _)) => Some(header.epoch.number),
+            _ => None,
+        };
+        self.sent().iter().filter_map(decoded).collect()
     }
 }
 
-fn receive_hello(agent: &mut Small, hello: Hello) -> Received {
-    agent.receive(Origin::Clear, &encoded(Frame::Hello(hello)))
+fn hello(sender: u16, epoch: u32, round: u32) -> Hello {
+    let (boot, epoch) = (2, numbered(epoch));
+    Hello { sender, boot, epoch, round, schema: SCHEMA, x: 2, y: 4, ..Hello::default() }
 }
 
-/// Agent 0 of a swarm in round 20 that has sent its frames.
-fn in_round_20() -> Small {
-    let mut agents = swarm();
-    (0..20).for_each(|_| round(&mut agents, |_, _| true));
-    let mut agent = agents.swap_remove(0);
-    let _ = sent(&mut agent);
-    agent
+/// A challenge of agent 2, put in `round` to agent `joiner` in its boot 5, as agent 3 passes it on.
+fn admission(joiner: u16, round: u32) -> Admission {
+    let challenge = Challenge { challenger: 2, boot: 1, round };
+    Admission { sender: 3, epoch: Epoch::FIRST, round, challenge, joiner, joiner_boot: 5, hops: 2 }
+}
+
+fn members(number: u32, round: u32) -> Frame<'static> {
+    let header = MembersHeader { sender: 3, epoch: numbered(number), round, rounds_left: 9 };
+    Frame::Members(header, &[0xF])
 }
 
 #[test]
@@ -62,241 +108,181 @@ fn a_hello_of_the_present_round_is_answered_with_one_challenge() {
         (21, Received::Unchanged),
         (22, Received::Refused(Refusal::Jump)),
     ] {
-        let mut agent = in_round_20();
-        assert_eq!(receive_hello(&mut agent, hello(4, 1, at)), answer, "round {at}");
-        let admissions = admissions_of(&mut agent);
-        assert_eq!(admissions.len(), usize::from(answer == Received::Unchanged), "round {at}");
-        for admission in admissions {
-            let challenge = Challenge { challenger: 0, boot: 1, round: 20 };
-            let expected = Admission {
-                sender: 0,
-                epoch: Epoch::FIRST,
-                round: 20,
-                challenge,
-                joiner: 4,
-                joiner_boot: 2,
-                hops: AGENTS as u8,
-            };
-            assert_eq!(admission, expected);
-        }
+        let mut station = Station::in_round_20();
+        assert_eq!(station.receive(Frame::Hello(hello(4, 1, at))), answer, "round {at}");
+        let challenge = Challenge { challenger: 0, boot: 1, round: 20 };
+        let joiner_boot = 2;
+        let expected =
+            Admission { sender: 0, challenge, joiner_boot, hops: AGENTS as u8, ..admission(4, 20) };
+        let is_answered = answer == Received::Unchanged;
+        assert_eq!(station.admissions(), [expected][..usize::from(is_answered)], "round {at}");
     }
-    let mut agent = in_round_20();
+    let mut station = Station::in_round_20();
     let beyond = hello(MemberSet::CAPACITY as u16, 1, 20);
-    assert_eq!(receive_hello(&mut agent, beyond), Received::Refused(Refusal::NotMember));
-    assert_eq!(receive_hello(&mut agent, hello(4, 9 * 1024, 20)), Received::Refused(Refusal::Jump));
-    assert!(sent(&mut agent).is_empty());
+    assert_eq!(station.receive(Frame::Hello(beyond)), Received::Refused(Refusal::NotMember));
+    assert_eq!(station.receive(Frame::Hello(hello(4, 9 * 1024, 20))), Received::Refused(Refusal::Jump));
+    assert!(station.sent().is_empty());
 }
 
 #[test]
 fn a_challenge_is_sent_until_it_is_answered_and_not_changed() {
-    let mut agent = in_round_20();
-    let _ = receive_hello(&mut agent, hello(4, 1, 20));
-    let first = admissions_of(&mut agent)[0].challenge;
+    let mut station = Station::in_round_20();
+    let _ = station.receive(Frame::Hello(hello(4, 1, 20)));
+    let first = station.admissions()[0].challenge;
     for now in 21..80 {
-        agent.end_round();
-        assert_eq!(receive_hello(&mut agent, hello(4, 1, now)), Received::Unchanged);
-        let admissions = admissions_of(&mut agent);
-        assert_eq!(admissions.iter().map(|admission| admission.challenge).collect::<Vec<_>>(), [first]);
-        assert_eq!(admissions[0].round, now);
+        station.end_round();
+        assert_eq!(station.receive(Frame::Hello(hello(4, 1, now))), Received::Unchanged);
+        let sent = station.admissions();
+        assert_eq!((sent.len(), sent[0].challenge, sent[0].round), (1, first, now));
     }
     // Another boot of the same joiner is asked anew, and an answer to another question is none.
-    let _ = receive_hello(&mut agent, Hello { boot: 3, ..hello(4, 1, 79) });
-    let wrong = Challenge { round: 19, ..first };
-    assert_eq!(
-        receive_hello(&mut agent, Hello { echo: Some(wrong), ..hello(4, 1, 79) }),
-        Received::Unchanged
-    );
-    assert_eq!(agent.epoch(), Epoch::FIRST);
-    assert_eq!(receive_hello(&mut agent, Hello { echo: Some(first), ..hello(4, 1, 79) }), Received::NewEpoch);
-    assert_eq!((agent.epoch(), agent.members().len()), (numbered(1024), 5));
-    // The answer counts once.
-    agent.end_round();
-    assert_eq!(
-        receive_hello(&mut agent, Hello { echo: Some(first), ..hello(4, 1024, 80) }),
-        Received::Unchanged
-    );
-    assert_eq!(agent.epoch(), numbered(1024));
+    let mut answer = |echo, boot, epoch, round| {
+        let received = station.receive(Frame::Hello(Hello { echo, boot, ..hello(4, epoch, round) }));
+        (received, station.membership.epoch, station.membership.members.len())
+    };
+    let unchanged = (Received::Unchanged, Epoch::FIRST, 4);
+    assert_eq!(answer(None, 3, 1, 79), unchanged);
+    assert_eq!(answer(Some(Challenge { round: 19, ..first }), 2, 1, 79), unchanged);
+    assert_eq!(answer(Some(first), 2, 1, 79), (Received::NewEpoch, numbered(1024), 5));
+    assert_eq!(answer(Some(first), 2, 1024, 79), (Received::Unchanged, numbered(1024), 5), "it counts once");
 }
 
 #[test]
 fn a_hello_that_is_behind_hears_of_the_epoch_first() {
-    let mut agent = in_round_20();
-    agent.enter(numbered(5 * 1024), agent.members);
-    let _ = sent(&mut agent);
-    (0..40).for_each(|_| assert_eq!(agent.end_round().fault, None));
-    let _ = sent(&mut agent);
-    assert_eq!(receive_hello(&mut agent, hello(4, 1024, 60)), Received::Unchanged);
-    let frames = sent(&mut agent);
-    assert_eq!(frames.len(), 1, "no challenge");
+    let mut station = Station::in_round_20();
+    station.enter(5 * 1024);
+    (0..40).for_each(|_| station.end_round());
+    let _ = station.sent();
+    assert_eq!(station.receive(Frame::Hello(hello(4, 1024, 60))), Received::Unchanged);
+    // No challenge. It goes on for a round more, and no longer.
+    let frames = station.sent();
     assert!(
-        matches!(Frame::decode(&frames[0]), Ok(Frame::Members(header, _)) if header.epoch == numbered(5 * 1024))
+        matches!(&frames[..], [frame] if matches!(Frame::decode(frame), Ok(Frame::Members(header, _)) if header.epoch == numbered(5 * 1024)))
     );
-    // It goes on for a round more, and no longer.
-    agent.end_round();
-    assert_eq!(announced_by(&mut agent), [5 * 1024]);
-    agent.end_round();
-    assert_eq!(announced_by(&mut agent), []);
+    station.end_round();
+    assert_eq!(station.announced(), [5 * 1024]);
+    station.end_round();
+    assert_eq!(station.announced(), []);
 }
 
 #[test]
 fn who_waits_or_has_left_answers_no_hello() {
     let free = |id, boot| Config { mode: Mode::FreeRunning, boot, ..config(id) };
-    let mut joiner = agent(free(1, 2));
-    let _ = sent(&mut joiner);
-    assert_eq!(receive_hello(&mut joiner, hello(4, 0, 0)), Received::Unchanged);
-    assert!(sent(&mut joiner).is_empty());
+    let mut joiner = Station::new(free(1, 2));
     // After four announcements that it should have heard it lets others in.
-    for _ in 0..4 * 16 - 1 {
-        joiner.end_round();
+    for (rounds, answers) in [(0, 0), (4 * 16 - 1, 0), (1, 1)] {
+        (0..rounds).for_each(|_| joiner.end_round());
+        let _ = joiner.sent();
+        assert_eq!(joiner.receive(Frame::Hello(hello(4, 0, 0))), Received::Unchanged);
+        assert_eq!(joiner.sent().len(), answers, "{rounds}");
     }
-    let _ = sent(&mut joiner);
-    let _ = receive_hello(&mut joiner, hello(4, 0, 0));
-    assert!(sent(&mut joiner).is_empty());
-    joiner.end_round();
-    let _ = sent(&mut joiner);
-    let _ = receive_hello(&mut joiner, hello(4, 0, 0));
-    assert_eq!(admissions_of(&mut joiner).len(), 1);
 
-    let mut gone = agent(free(1, 1));
-    gone.leave();
-    assert_eq!(gone.heard_epoch, Some(numbered(1025)));
+    let mut gone = Station::new(free(1, 1));
+    assert!(gone.membership.leave(1));
+    assert_eq!(gone.membership.heard_epoch, Some(numbered(1025)));
     for _ in 0..2 * ALONE_ROUNDS {
         gone.end_round();
-        assert!(sent(&mut gone).iter().all(|frame| frame[0] == 2), "only who is left");
-        assert_eq!(receive_hello(&mut gone, hello(4, 2048, 0)), Received::Unchanged);
+        assert!(gone.sent().iter().all(|frame| frame[0] == 2), "only who is left");
+        assert_eq!(gone.receive(Frame::Hello(hello(4, 2048, 0))), Received::Unchanged);
     }
-    assert!(admissions_of(&mut gone).is_empty());
-    gone.leave();
-    assert_eq!(gone.heard_epoch, Some(numbered(1025)), "nobody leaves twice");
+    assert!(gone.admissions().is_empty());
+    assert!(!gone.membership.leave(1), "nobody leaves twice");
 }
 
 #[test]
 fn admissions_for_others_are_passed_on_for_some_rounds() {
-    let challenge = Challenge { challenger: 2, boot: 1, round: 20 };
-    let admission = Admission {
-        sender: 3,
-        epoch: Epoch::FIRST,
-        round: 20,
-        challenge,
-        joiner: 9,
-        joiner_boot: 5,
-        hops: 2,
-    };
-    let receive = |agent: &mut Small, admission| {
-        assert_eq!(agent.receive(Origin::Clear, &encoded(Frame::Admission(admission))), Received::Unchanged);
-    };
-    let mut agent = in_round_20();
-    receive(&mut agent, admission);
+    let mut station = Station::in_round_20();
     for now in 20..=24 {
-        let expected = Admission { sender: 0, round: now, hops: 1, ..admission };
-        assert_eq!(admissions_of(&mut agent), [expected]);
-        agent.end_round();
         // Hearing it again does not prolong it.
-        receive(&mut agent, Admission { round: now + 1, ..admission });
+        let heard = Admission { round: now, ..admission(9, 20) };
+        assert_eq!(station.receive(Frame::Admission(heard)), Received::Unchanged);
+        assert_eq!(station.admissions(), [Admission { sender: 0, hops: 1, ..heard }]);
+        station.end_round();
     }
-    assert_eq!(admissions_of(&mut agent), []);
+    assert_eq!(station.admissions(), []);
+    let admission = admission(9, 20);
+    let own = Challenge { challenger: 0, ..admission.challenge };
     for other in [
         Admission { hops: 0, ..admission },
-        Admission { challenge: Challenge { challenger: 0, ..challenge }, ..admission },
+        Admission { challenge: own, ..admission },
         Admission { joiner: 0, joiner_boot: 1, ..admission },
     ] {
-        let mut agent = in_round_20();
-        receive(&mut agent, other);
-        assert_eq!(admissions_of(&mut agent), [], "{other:?}");
+        let mut station = Station::in_round_20();
+        let _ = station.receive(Frame::Admission(other));
+        assert_eq!(station.admissions(), [], "{other:?}");
     }
+}
+
+/// The station of round 20 after a restart with memory.
+fn restarted(boot: u32) -> Station {
+    let Membership { members, .. } = Station::in_round_20().membership;
+    let words = Station::in_round_20().membership.to_words();
+    let mut station = Station::new(Config { boot, ..config(0) });
+    station.membership.restore(&station.config, words, members).unwrap();
+    station
 }
 
 #[test]
 fn a_challenge_to_another_boot_confirms_nothing() {
-    let saved = saved(&in_round_20());
-    let mut restarted = agent(Config { boot: 2, ..config(0) });
-    restarted.restore(read_from(&saved)).unwrap();
-    let challenge = Challenge { challenger: 2, boot: 1, round: 20 };
+    let mut station = restarted(2);
     for (joiner_boot, is_waiting) in [(1, true), (3, true), (2, false)] {
-        let admission = Admission {
-            sender: 3,
-            epoch: Epoch::FIRST,
-            round: 20,
-            challenge,
-            joiner: 0,
-            joiner_boot,
-            hops: 2,
-        };
-        let _ = restarted.receive(Origin::Clear, &encoded(Frame::Admission(admission)));
-        assert_eq!(restarted.is_waiting(), is_waiting, "boot {joiner_boot}");
+        let _ = station.receive(Frame::Admission(Admission { joiner_boot, ..admission(0, 20) }));
+        assert_eq!(station.membership.is_waiting(), is_waiting, "boot {joiner_boot}");
     }
-    assert_eq!((restarted.round(), restarted.epoch()), (20, Epoch::FIRST));
+    assert_eq!((station.round(), station.membership.epoch), (20, Epoch::FIRST));
 }
 
 #[test]
 fn a_challenge_has_time_to_cross_a_large_swarm() {
-    let mut agent = agent(Config { founders: 20, ..config(0) });
-    let _ = receive_hello(&mut agent, hello(20, 1, 0));
+    let mut station = Station::new(Config { founders: 20, ..config(0) });
+    let _ = station.receive(Frame::Hello(hello(20, 1, 0)));
     for now in 0..100 {
-        assert_eq!(admissions_of(&mut agent).len(), usize::from(now <= 4 * 20), "round {now}");
-        agent.end_round();
+        assert_eq!(station.admissions().len(), usize::from(now <= 4 * 20), "round {now}");
+        station.end_round();
     }
 }
 
 /// The frames heard before it found the swarm's round were recorded, but the epoch that it remembers was not.
 #[test]
 fn who_finds_a_later_round_asks_with_the_epoch_it_was_in() {
-    let saved = saved(&in_round_20());
-    let (joiner, mut restored) = (Config { boot: 2, ..config(0) }, agent(config(0)));
-    restored.restore(read_from(&saved)).unwrap();
-    let challenge = Challenge { challenger: 2, boot: 1, round: 100 };
-    for (mut agent, epoch) in [(agent(joiner), Epoch::NONE), (restored, Epoch::FIRST)] {
+    let joiner = Station::new(Config { boot: 2, ..config(0) });
+    for (mut station, epoch) in [(joiner, Epoch::NONE), (restarted(1), Epoch::FIRST)] {
         for round in 100..103 {
-            let admission = Admission {
-                sender: 3,
-                epoch: Epoch::FIRST,
-                round,
-                challenge,
-                joiner: 9,
-                joiner_boot: 5,
-                hops: 0,
-            };
-            let _ = agent.receive(Origin::Clear, &encoded(Frame::Admission(admission)));
-            agent.end_round();
+            let _ = station.receive(Frame::Admission(Admission { hops: 0, ..admission(9, round) }));
+            station.end_round();
         }
-        assert_eq!(agent.heard_epoch, (epoch > Epoch::NONE).then_some(epoch));
-        assert_eq!(agent.alone_since, agent.round() - 1, "it is not alone since it found the round");
-        let hello = sent(&mut agent).pop().unwrap();
-        assert!(
-            matches!(Frame::decode(&hello), Ok(Frame::Hello(hello)) if (hello.epoch, hello.round) == (epoch, 103)),
-            "{hello:?}"
-        );
+        assert_eq!(station.membership.heard_epoch, (epoch > Epoch::NONE).then_some(epoch));
+        let alone_since = station.membership.alone_since;
+        assert_eq!(alone_since, station.round() - 1, "it is not alone since it found the round");
+        let hello = station.sent().pop().unwrap();
+        let Ok(Frame::Hello(hello)) = Frame::decode(&hello) else { panic!("{hello:?} is no hello") };
+        assert_eq!((hello.epoch, hello.round), (epoch, 103));
     }
 }
 
 #[test]
 fn epochs_a_few_changes_ahead_are_entered_at_once() {
-    let members = |number, round| {
-        encoded(Frame::Members(
-            MembersHeader { sender: 3, epoch: numbered(number), round, rounds_left: 9 },
-            &[0xF],
-        ))
-    };
     for (epoch, answer) in [
         (1, Received::Unchanged),
         (8 * 1024 + 3, Received::NewEpoch),
         (8 * 1024 + 1023, Received::NewEpoch),
         (9 * 1024, Received::Refused(Refusal::Jump)),
     ] {
-        let mut agent = in_round_20();
-        assert_eq!(agent.receive(Origin::Clear, &members(epoch, 20)), answer, "epoch {epoch}");
-        assert_eq!(agent.epoch().number, if answer == Received::NewEpoch { epoch } else { 1 });
+        let mut station = Station::in_round_20();
+        assert_eq!(station.receive(members(epoch, 20)), answer, "epoch {epoch}");
+        let entered = if answer == Received::NewEpoch { epoch } else { 1 };
+        assert_eq!(station.membership.epoch.number, entered);
     }
     // One far ahead needs three rounds, and the very last ones are never believed.
     let last = u32::MAX - (1 << 20);
     for (epoch, is_believed) in [(100 * 1024, true), (last, true), (last + 1, false)] {
-        let mut agent = in_round_20();
+        let mut station = Station::in_round_20();
         for now in 20..23 {
-            let received = agent.receive(Origin::Clear, &members(epoch, now));
+            let received = station.receive(members(epoch, now));
             let expected =
                 if now == 22 && is_believed { Received::NewEpoch } else { Received::Refused(Refusal::Jump) };
             assert_eq!(received, expected, "epoch {epoch} in round {now}");
-            agent.end_round();
+            station.end_round();
         }
     }
     let next = |number, opener| numbered(number).next(opener).map(|epoch| epoch.number);
@@ -306,84 +292,24 @@ fn epochs_a_few_changes_ahead_are_entered_at_once() {
 
 #[test]
 fn who_is_behind_in_epochs_is_told() {
-    let mut agent = in_round_20();
-    agent.enter(numbered(3 * 1024 + 1), agent.members);
-    (0..40).for_each(|_| assert_eq!(agent.end_round().fault, None));
-    let _ = sent(&mut agent);
-    let data = |number| {
-        let header = DataHeader { sender: 2, epoch: numbered(number).tag(), round: 60 };
-        encoded(Frame::Data(header, &[0; 1 + 8 * WORDS]))
-    };
-    assert_eq!(agent.receive(Origin::Clear, &data(3 * 1024)), Received::OtherEpoch);
-    assert_eq!(announced_by(&mut agent), [3 * 1024 + 1]);
-    let members = |number| {
-        encoded(Frame::Members(
-            MembersHeader { sender: 2, epoch: numbered(number), round: 60, rounds_left: 9 },
-            &[0xF],
-        ))
-    };
-    assert_eq!(agent.receive(Origin::Clear, &members(3 * 1024 + 1)), Received::Unchanged);
-    assert_eq!(announced_by(&mut agent), []);
-    assert_eq!(agent.receive(Origin::Clear, &members(3 * 1024)), Received::Unchanged);
-    assert_eq!(announced_by(&mut agent), [3 * 1024 + 1]);
-}
-
-#[test]
-fn a_silent_member_is_given_up_after_its_time_and_not_before() {
-    let patient = |id| Config { give_up_after: NonZeroU32::new(40), ..config(id) };
-    for heard in [0, 1, 20] {
-        let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
-        (0..heard).for_each(|_| round(&mut agents, |_, _| true));
-        // A founder that is dead on arrival could have spoken in the first round.
-        for silent in 0..41 + u32::from(heard == 0) {
-            assert!(agents[0].members().contains(3), "heard {heard} times, silent for {silent} rounds");
-            round(&mut agents[..3], |_, _| true);
-        }
-        assert!(agents[..3].iter().all(|agent| agent.members().len() == 3), "heard {heard} times");
-        (0..3000).for_each(|_| round(&mut agents[..3], |_, _| true));
-        let mut alone: Vec<Small> = (0..3).map(|id| agent(Config { founders: 3, ..config(id) })).collect();
-        (0..3000).for_each(|_| round(&mut alone, |_, _| true));
-        assert!(distance(&agents[..3], &alone) < 1e-3, "heard {heard} times");
-    }
-}
-
-/// The joiner answers its challenge, is let in, and loses power before its first data frame.
-#[test]
-fn a_joiner_that_dies_before_its_first_data_frame_is_given_up() {
-    for mode in [Mode::LockStep, Mode::FreeRunning] {
-        let patient = |id| Config { mode, give_up_after: NonZeroU32::new(40), ..config(id) };
-        let mut agents: Vec<Small> = (0..=AGENTS).map(|id| agent(patient(id))).collect();
-        while agents[0].members().len() == 4 {
-            round(&mut agents, |_, _| true);
-        }
-        agents.pop();
-        (0..100).for_each(|_| round(&mut agents, |_, _| true));
-        assert!(agents.iter().all(|agent| agent.members().len() == 4), "{mode:?}");
-    }
-}
-
-/// Each agent hears one other. What it knows of the rest is what others tell.
-#[test]
-fn members_that_somebody_hears_are_not_given_up() {
-    for mode in [Mode::LockStep, Mode::FreeRunning] {
-        let patient = |id| Config { mode, give_up_after: NonZeroU32::new(40), ..config(id) };
-        let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
-        let ring = |receiver: usize, sender: usize| (sender + 1) % AGENTS == receiver;
-        (0..500).for_each(|_| round(&mut agents, ring));
-        assert!(agents.iter().all(|agent| agent.epoch() == Epoch::FIRST), "{mode:?}");
-        // Agent 0 alone hears agent 3, and learns first that it is silent.
-        agents.pop();
-        (0..60).for_each(|_| round(&mut agents, |_, _| true));
-        assert!(agents.iter().all(|agent| agent.members().len() == 3), "{mode:?}");
+    let mut station = Station::in_round_20();
+    station.enter(3 * 1024 + 1);
+    (0..40).for_each(|_| station.end_round());
+    let _ = station.sent();
+    let data = DataHeader { sender: 2, epoch: numbered(3 * 1024).tag(), round: 60 };
+    assert_eq!(station.receive(Frame::Data(data, &[0; 1])), Received::OtherEpoch);
+    assert_eq!(station.announced(), [3 * 1024 + 1]);
+    for (number, is_told) in [(3 * 1024 + 1, false), (3 * 1024, true)] {
+        assert_eq!(station.receive(members(number, 60)), Received::Unchanged);
+        assert_eq!(station.announced().len(), usize::from(is_told));
     }
 }
 
 #[test]
 fn reports_on_agents_beyond_all_numbers_are_taken() {
-    let mut agent = in_round_20();
+    let mut station = Station::in_round_20();
     for first in [MemberSet::CAPACITY as u16 - 1, u16::MAX] {
         let header = SilenceHeader { sender: 1, epoch: Epoch::FIRST, round: 20, first };
-        let frame = encoded(Frame::Silence(header, &[0; 4]));
-        assert_eq!(agent.receive(Origin::Clear, &frame), Received::Unchanged);
+        assert_eq!(station.receive(Frame::Silence(header, &[0; 4])), Received::Unchanged);
     }
 }

@@ -128,7 +128,7 @@ fn a_restart_with_memory_goes_on_where_it_was() {
     let saved = saved(&agents[2]);
     let mut restored = agent(Config { boot: 2, ..config(2) });
     restored.restore(read_from(&saved)).unwrap();
-    assert_eq!((restored.digest(), restored.heard_epoch), (agents[2].digest(), None));
+    assert_eq!((restored.digest(), restored.membership.heard_epoch), (agents[2].digest(), None));
     agents[2] = restored;
     for _ in 0..50 {
         round(&mut agents, |_, _| true);

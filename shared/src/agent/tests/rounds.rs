@@ -24,24 +24,6 @@ fn who_was_heard_late_is_waited_for_in_lock_step_only() {
     assert_eq!([3, 1, 5].map(|theirs| is_complete_after(free, theirs)), [true; 3]);
 }
 
-/// A sender whose clock is its own may have begun long before. What goes on from its round by at most a quarter bears it out.
-#[test]
-fn a_round_far_ahead_is_believed_from_a_sender_that_goes_on_from_it() {
-    for (first, is_believed) in [(600, true), (599, false)] {
-        let mut receiver = agent(Config { mode: Mode::FreeRunning, ..config(0) });
-        let mut receive = |round| {
-            let frame =
-                Frame::Data(DataHeader { sender: 1, epoch: Epoch::FIRST.tag(), round }, &[0; 1 + 8 * WORDS]);
-            let received = receiver.receive(Origin::Clear, &encoded(frame));
-            receiver.end_round();
-            received
-        };
-        assert_eq!([first, 800].map(&mut receive), [Received::Refused(Refusal::Jump); 2]);
-        let expected = if is_believed { Received::Taken } else { Received::Refused(Refusal::Jump) };
-        assert_eq!(receive(1000), expected, "from {first}");
-    }
-}
-
 /// Ten words in full are 81 bytes, a full set of members 128, and the largest numbers in front of that 24.
 #[test]
 fn the_largest_frame_is_that_of_a_full_set_or_of_all_words() {

@@ -1,17 +1,20 @@
 //! The digest's coverage, the names of the words of a state, and the room that an agent needs.
 
 use super::*;
+use crate::problem::testing::OraclesOnly;
 use std::format;
 use std::string::{String, ToString};
 
 /// An error in a gradient would otherwise show only once its share has travelled.
 #[test]
-fn a_gradient_that_differs_in_one_bit_is_in_the_digest() {
+fn a_gradient_or_descent_that_differs_in_one_bit_is_in_the_digest() {
     let agent = agent(config(0));
     for word in 0..WORDS {
-        let mut other = agent.clone();
-        other.gradient[word] = f32::from_bits(other.gradient[word].to_bits() ^ 1);
-        assert_ne!(other.digest(), agent.digest(), "{word}");
+        let [mut one, mut other] = [agent.clone(), agent.clone()];
+        for changed in [&mut one.ledger.gradient[word], &mut other.ledger.accumulator[word]] {
+            *changed = f32::from_bits(changed.to_bits() ^ 1);
+        }
+        assert!(![one.digest(), other.digest()].contains(&agent.digest()), "{word}");
     }
 }
 
@@ -62,44 +65,12 @@ fn every_word_of_a_saved_state_has_its_name() {
 /// A problem of one's own whose oracles need more than the agent has, once the gradient of the penalty has taken its part.
 #[test]
 fn an_agent_without_room_for_the_default_gradient_is_refused() {
-    #[derive(Clone, Copy, Debug)]
-    struct Plain(PolicyEvaluation<'static, f32>);
-    impl Problem<f32> for Plain {
-        fn shape(&self) -> Shape {
-            self.0.shape()
-        }
-        fn check(&self) -> Result<(), Mismatch> {
-            self.0.check()
-        }
-        fn oracle_words(&self) -> usize {
-            Problem::<f32>::oracle_words(&self.0)
-        }
-        fn upper_value(&self, x: &[f32], y: &[f32], scratch: &mut [f32]) -> f32 {
-            self.0.upper_value(x, y, scratch)
-        }
-        fn lower_value(&self, x: &[f32], y: &[f32], scratch: &mut [f32]) -> f32 {
-            self.0.lower_value(x, y, scratch)
-        }
-        fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], scratch: &mut [f32]) {
-            self.0.upper_gradient(x, y, dx, dy, scratch);
-        }
-        fn lower_gradient(
-            &self,
-            at: Moment,
-            x: &[f32],
-            y: &[f32],
-            dx: &mut [f32],
-            dy: &mut [f32],
-            scratch: &mut [f32],
-        ) {
-            self.0.lower_gradient(at, x, y, dx, dy, scratch);
-        }
-    }
-    let plain = Plain(problem(0));
+    let problem = problem(0);
+    let plain = || OraclesOnly(&problem);
     let peers = heapless::Vec::<PeerSlot<WORDS>, 8>::new();
-    let error = Agent::<_, _, WORDS>::new(config(0), plain, &[0.0; WORDS], peers).unwrap_err();
+    let error = Agent::<_, _, WORDS>::new(config(0), plain(), &[0.0; WORDS], peers).unwrap_err();
     assert_eq!(error, Error::TooLarge { needed: 14, room: WORDS });
     let peers = heapless::Vec::<PeerSlot<14>, 8>::new();
-    let mut agent = Agent::<_, _, 14>::new(config(0), plain, &[0.0; WORDS], peers).unwrap();
+    let mut agent = Agent::<_, _, 14>::new(config(0), plain(), &[0.0; WORDS], peers).unwrap();
     let _ = agent.end_round();
 }

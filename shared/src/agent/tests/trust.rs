@@ -112,15 +112,12 @@ fn no_single_frame_of_a_member_moves_anybody() {
     let hello = Hello {
         sender: 3,
         boot: 1,
-        member_of: Epoch::NONE,
-        rounds_left: 0,
         epoch: Epoch::FIRST,
         round: 20,
         schema: SCHEMA,
         x: 2,
         y: 4,
-        x_is_local: false,
-        echo: None,
+        ..Hello::default()
     };
     let mut payload = [0; 1 + 8 * WORDS];
     let data = |number, round, payload: &[u8]| {
@@ -181,5 +178,55 @@ fn decisions_are_believed_up_to_what_steps_can_make_of_them() {
             let expected = if is_believed { Received::Taken } else { Received::Refused(Refusal::Magnitude) };
             assert_eq!(received, expected, "{size} in round {after}");
         }
+    }
+}
+
+#[test]
+fn a_silent_member_is_given_up_after_its_time_and_not_before() {
+    let patient = |id| Config { give_up_after: NonZeroU32::new(40), ..config(id) };
+    for heard in [0, 1, 20] {
+        let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
+        (0..heard).for_each(|_| round(&mut agents, |_, _| true));
+        // A founder that is dead on arrival could have spoken in the first round.
+        for silent in 0..41 + u32::from(heard == 0) {
+            assert!(agents[0].members().contains(3), "heard {heard} times, silent for {silent} rounds");
+            round(&mut agents[..3], |_, _| true);
+        }
+        assert!(agents[..3].iter().all(|agent| agent.members().len() == 3), "heard {heard} times");
+        (0..3000).for_each(|_| round(&mut agents[..3], |_, _| true));
+        let mut alone: Vec<Small> = (0..3).map(|id| agent(Config { founders: 3, ..config(id) })).collect();
+        (0..3000).for_each(|_| round(&mut alone, |_, _| true));
+        assert!(distance(&agents[..3], &alone) < 1e-3, "heard {heard} times");
+    }
+}
+
+/// The joiner answers its challenge, is let in, and loses power before its first data frame.
+#[test]
+fn a_joiner_that_dies_before_its_first_data_frame_is_given_up() {
+    for mode in [Mode::LockStep, Mode::FreeRunning] {
+        let patient = |id| Config { mode, give_up_after: NonZeroU32::new(40), ..config(id) };
+        let mut agents: Vec<Small> = (0..=AGENTS).map(|id| agent(patient(id))).collect();
+        while agents[0].members().len() == 4 {
+            round(&mut agents, |_, _| true);
+        }
+        agents.pop();
+        (0..100).for_each(|_| round(&mut agents, |_, _| true));
+        assert!(agents.iter().all(|agent| agent.members().len() == 4), "{mode:?}");
+    }
+}
+
+/// Each agent hears one other. What it knows of the rest is what others tell.
+#[test]
+fn members_that_somebody_hears_are_not_given_up() {
+    for mode in [Mode::LockStep, Mode::FreeRunning] {
+        let patient = |id| Config { mode, give_up_after: NonZeroU32::new(40), ..config(id) };
+        let mut agents: Vec<Small> = (0..AGENTS).map(|id| agent(patient(id))).collect();
+        let ring = |receiver: usize, sender: usize| (sender + 1) % AGENTS == receiver;
+        (0..500).for_each(|_| round(&mut agents, ring));
+        assert!(agents.iter().all(|agent| agent.epoch() == Epoch::FIRST), "{mode:?}");
+        // Agent 0 alone hears agent 3, and learns first that it is silent.
+        agents.pop();
+        (0..60).for_each(|_| round(&mut agents, |_, _| true));
+        assert!(agents.iter().all(|agent| agent.members().len() == 3), "{mode:?}");
     }
 }

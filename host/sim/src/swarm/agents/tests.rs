@@ -1,9 +1,9 @@
 //! Ledgers that are damaged on purpose: the books see it, and name who is concerned.
 
 use super::*;
-use crate::scenario::{Crash, Crashes, ModeKind, Scenario, TopologyKind};
+use crate::scenario::{Crash, Crashes, ModeKind, Scenario, TopologyKind, WidthKind};
 use crate::trial::{ExactAgents, exact_agents};
-use fabswarm_shared::agent::{Epoch, Links, Received, read_from};
+use fabswarm_shared::agent::{Epoch, Links, Peers, Received, read_from};
 use fabswarm_shared::ledger;
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
@@ -194,15 +194,13 @@ fn frames_of_a_stolen_key_move_nobody() {
     let hello = Hello {
         sender: 3,
         boot: 1,
-        member_of: Epoch::NONE,
-        rounds_left: 0,
         epoch: Epoch { number: u32::MAX - 1, ..Epoch::FIRST },
         round: 20,
         schema: wire::SCHEMA,
         x: shape.x as u16,
         y: shape.y as u16,
         x_is_local: shape.x_is_local,
-        echo: None,
+        ..Hello::default()
     };
     let mut crafted: Vec<Vec<u8>> = Vec::new();
     let mut craft = |frame: Frame<'_>| {
@@ -255,4 +253,17 @@ fn frames_of_a_stolen_key_move_nobody() {
         ("boot far ahead", 5),
     ];
     assert_eq!(refused, &expected.into_iter().collect());
+}
+
+#[test]
+fn receptions_stay_listed_where_payloads_build_on_each_other() {
+    for (width, listed) in [(WidthKind::Full, 0), (WidthKind::Half, 5), (WidthKind::Byte, 5)] {
+        let mut scenario = scenario(TopologyKind::Complete);
+        scenario.frames.width = width;
+        let mut swarm = swarm(&scenario);
+        swarm.step().unwrap();
+        let agent = &mut swarm.agents[0].agent;
+        (0..2).for_each(|_| assert_eq!(agent.end_round().fault, None));
+        assert_eq!(agent.peers().listed(), listed, "{width:?}");
+    }
 }

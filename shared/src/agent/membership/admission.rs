@@ -8,10 +8,8 @@
 //!   joiner ── hello ──▶ challenger ── admission ──▶ … ──▶ joiner ── hello with echo ──▶ challenger ── members ──▶ all
 //! ```
 
-use super::peers::Peers;
-use super::receive::RUMOUR_ROUNDS;
-use super::{ALONE_ROUNDS, Agent, Epoch, MemberSet, Received, Refusal, Rumour};
-use crate::problem::Problem;
+use super::{Config, Due, Epoch, MemberSet, Membership, RUMOUR_ROUNDS, Received, Refusal, Rumour, founders};
+use crate::problem::Shape;
 use crate::wire::SCHEMA;
 use crate::wire::frame::{Admission, Challenge, Hello};
 
@@ -23,7 +21,7 @@ const RELAY_ROUNDS: u32 = 4;
 const LIFETIME: u32 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pending {
+struct OpenAdmission {
     admission: Admission,
     send_until: u32,
     keep_until: u32,
@@ -32,7 +30,7 @@ struct Pending {
 /// Admissions that this agent asked for, passes on or was offered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Admissions {
-    pending: heapless::Vec<Pending, ROOM>,
+    pending: heapless::Vec<OpenAdmission, ROOM>,
 }
 
 impl Admissions {
@@ -62,7 +60,7 @@ impl Admissions {
 
     /// Whether the agent that opened `epoch` has put a challenge to joiner `id` before.
     pub(super) fn has_offer(&self, epoch: Epoch, id: u16) -> bool {
-        self.pending.iter().any(|Pending { admission, .. }| {
+        self.pending.iter().any(|OpenAdmission { admission, .. }| {
             let is_after = epoch.is_of_founding(admission.epoch) && epoch > admission.epoch;
             is_after && admission.joiner == id && admission.challenge.challenger == epoch.opener()
         })
@@ -74,8 +72,8 @@ impl Admissions {
     }
 
     /// The challenge that `challenger` has put to this joiner.
-    fn put_to(&self, challenger: u16, hello: &Hello) -> Option<Challenge> {
-        let is_it = |pending: &&Pending| {
+    fn challenge_for(&self, challenger: u16, hello: &Hello) -> Option<Challenge> {
+        let is_it = |pending: &&OpenAdmission| {
             let Admission { challenge, joiner, joiner_boot, .. } = pending.admission;
             (challenge.challenger, joiner, joiner_boot) == (challenger, hello.sender, hello.boot)
         };
@@ -83,7 +81,7 @@ impl Admissions {
     }
 
     /// Remembers an admission; the one that ends first makes room.
-    fn remember(&mut self, new: Pending) -> bool {
+    fn remember(&mut self, new: OpenAdmission) -> bool {
         if self.pending.iter().any(|known| known.admission.challenge == new.admission.challenge) {
             return false;
         }
@@ -97,28 +95,31 @@ impl Admissions {
     }
 }
 
-impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
-where
-    P: Problem<f32>,
-    L: Peers<WORDS>,
-{
-    /// An agent without a ledger asks to be let in: it needs an epoch above every one it has heard of.
-    pub(super) fn receive_hello(&mut self, hello: &Hello) -> Received {
+impl Membership {
+    /// An agent without a ledger asks to be let in: it needs an epoch above every one it has heard of. `taken_at` is the round in which
+    /// this agent last took data of its sender.
+    pub(super) fn receive_hello(
+        &mut self,
+        config: &Config,
+        own_shape: &Shape,
+        hello: &Hello,
+        taken_at: Option<u32>,
+    ) -> Received {
         if hello.schema != SCHEMA {
             return Received::Refused(Refusal::Schema { theirs: hello.schema });
         }
-        let shape = (usize::from(hello.x), usize::from(hello.y), hello.x_is_local);
-        if shape != (self.shape.x, self.shape.y, self.shape.x_is_local) {
+        let shape = Shape { x: hello.x.into(), y: hello.y.into(), x_is_local: hello.x_is_local };
+        if shape != *own_shape {
             return Received::Refused(Refusal::Shape);
         }
         if !MemberSet::default().insert(hello.sender) {
             return Received::Refused(Refusal::NotMember);
         }
-        if self.has_left || (self.is_waiting() && !self.is_alone()) || !self.is_asked(hello) {
+        if self.has_left || (self.is_waiting() && !self.is_alone()) || !self.is_asked(hello, taken_at) {
             return Received::Unchanged;
         }
         // In lock-step a hello is of the present round, or was recorded.
-        if self.is_lock_step() && hello.round > self.present().saturating_add(1) {
+        if config.is_lock_step() && hello.round > self.rounds.present().saturating_add(1) {
             return Received::Refused(Refusal::Jump);
         }
         if !self.is_joining() && hello.epoch < self.epoch {
@@ -129,11 +130,11 @@ where
         if !self.believes_epoch(hello.epoch) {
             return Received::Refused(Refusal::Jump);
         }
-        match self.admissions.put_to(self.config.id, hello) {
-            Some(challenge) if hello.echo == Some(challenge) => self.admit(hello),
+        match self.admissions.challenge_for(config.id, hello) {
+            Some(challenge) if hello.echo == Some(challenge) => self.admit(config, hello),
             Some(_) => Received::Unchanged,
             None => {
-                self.challenge(hello);
+                self.challenge(config, hello);
                 Received::Unchanged
             }
         }
@@ -141,9 +142,9 @@ where
 
     /// Whether a hello is meant for this agent. An agent that takes part asks for a later round, with an epoch of its own founding,
     /// or for a higher founding, with an epoch of that.
-    fn is_asked(&self, hello: &Hello) -> bool {
+    fn is_asked(&self, hello: &Hello, taken_at: Option<u32>) -> bool {
         let is_joiner = hello.member_of == Epoch::NONE;
-        if self.is_fellow(hello) && !self.has_lost(hello) {
+        if self.is_fellow(hello) && !self.has_lost(hello, taken_at) {
             return false;
         }
         let is_of_ours = hello.epoch.is_of_founding(self.epoch);
@@ -157,91 +158,90 @@ where
 
     /// Whether the sender of a hello fell behind in this epoch. One that was heard of late did not: it asks another part, and somebody
     /// has held its hello back.
-    fn has_lost(&self, hello: &Hello) -> bool {
-        let peer = self.peers.find(hello.sender).ok().map(|at| self.peers.get(at));
-        let last = peer.filter(|peer| peer.taken_round.is_some()).map(|peer| peer.taken_at);
-        let is_over = |last| self.round > RUMOUR_ROUNDS.saturating_add(last);
-        last.is_some_and(is_over) && hello.round <= self.round
+    fn has_lost(&self, hello: &Hello, taken_at: Option<u32>) -> bool {
+        let is_over = |last| self.rounds.own > RUMOUR_ROUNDS.saturating_add(last);
+        taken_at.is_some_and(is_over) && hello.round <= self.rounds.own
     }
 
-    /// Whether it waits and has heard nobody for long who takes part. Only then does it let other joiners in, or go on by itself.
-    pub(super) fn is_alone(&self) -> bool {
-        self.round >= self.alone_since.saturating_add(ALONE_ROUNDS)
-    }
-
-    /// Puts a challenge to a joiner. Boot and round of this agent were never together before.
-    fn challenge(&mut self, hello: &Hello) {
-        let challenge = Challenge { challenger: self.config.id, boot: self.config.boot, round: self.round };
-        let members = self.members.len().max(u32::from(self.config.founders));
+    /// Sends a challenge to a joiner. Boot and round of this agent were never together before.
+    fn challenge(&mut self, config: &Config, hello: &Hello) {
+        let round = self.rounds.own;
+        let challenge = Challenge { challenger: config.id, boot: config.boot, round };
+        let members = self.members.len().max(u32::from(config.founders));
         let admission = Admission {
-            sender: self.config.id,
-            epoch: self.epoch_before_admission(),
-            round: self.round,
+            sender: config.id,
+            epoch: self.epoch_before_admission(config),
+            round,
             challenge,
             joiner: hello.sender,
             joiner_boot: hello.boot,
             hops: members.min(u8::MAX.into()) as u8,
         };
-        let until = self.round.saturating_add(LIFETIME.max(4 * members));
-        self.admissions.remember(Pending { admission, send_until: until, keep_until: until });
-        self.outbox.has_admission = true;
+        let until = round.saturating_add(LIFETIME.max(4 * members));
+        self.admissions.remember(OpenAdmission { admission, send_until: until, keep_until: until });
+        self.outbox.set(Due::Admission, true);
     }
 
     /// The epoch after which this agent opens one for a joiner. If nobody remembers an epoch, the agent founds the swarm anew: its
     /// boot has founded none before, or none that it has not heard of.
-    fn epoch_before_admission(&self) -> Epoch {
+    fn epoch_before_admission(&self, config: &Config) -> Epoch {
         if !self.is_joining() {
             return self.epoch;
         }
-        let founding = Epoch::founding(self.config.boot, self.config.id);
+        let founding = Epoch::founding(config.boot, config.id);
         self.heard_epoch.filter(|heard| heard.is_of_founding(founding)).unwrap_or(founding)
     }
 
     /// Opens an epoch in which the joiner has a share.
-    fn admit(&mut self, hello: &Hello) -> Received {
-        let mut members = if self.is_joining() { self.founders() } else { self.members };
-        members.insert(self.config.id);
+    fn admit(&mut self, config: &Config, hello: &Hello) -> Received {
+        let mut members = if self.is_joining() { founders(config) } else { self.members };
+        members.insert(config.id);
         members.insert(hello.sender);
-        let newest = self.epoch_before_admission();
+        let newest = self.epoch_before_admission(config);
         let newest = if hello.epoch.is_of_founding(newest) { newest.max(hello.epoch) } else { newest };
-        let Some(next) = newest.next(self.config.id) else {
+        let Some(next) = newest.next(config.id) else {
             return Received::Refused(Refusal::Jump);
         };
-        if self.sync.is_pending {
+        if self.rounds.is_pending {
             self.synchronise();
         }
         self.admissions.clear();
-        self.enter(next, members);
+        self.enter(config.id, next, members);
         Received::NewEpoch
     }
 
-    /// A challenge that somebody puts to a joiner: keeps it if it is for this agent, else passes it on.
-    pub(super) fn receive_admission(&mut self, admission: &Admission) -> Received {
+    /// A challenge that somebody puts to a joiner: keeps it if it is for this agent, else passes it on. Returns whether it moved this
+    /// agent to another round.
+    pub(super) fn receive_admission(&mut self, config: &Config, admission: &Admission) -> bool {
         let Admission { epoch, challenge, joiner, joiner_boot, hops, .. } = *admission;
-        if joiner == self.config.id {
-            if joiner_boot != self.config.boot {
-                return Received::Unchanged;
+        let mut has_jumped = false;
+        if joiner == config.id {
+            if joiner_boot != config.boot {
+                return false;
             }
+            let own = self.rounds.own;
             // The agent that answered this boot found its round to be the present one.
-            if self.sync.is_pending {
-                self.synchronise();
-            } else if self.rumour.is_confirmed(challenge.round, self.round, self.config.late_rounds) {
+            if self.rounds.is_pending {
+                has_jumped = self.synchronise();
+            } else if self.rumour.is_confirmed(challenge.round, own, config.late_rounds) {
                 // Two parts of a swarm that were apart meet again: the one that is behind follows.
-                self.jump_to(self.rumour.round(self.round));
+                self.jump_to(self.rumour.round(own));
                 self.rumour = Rumour::NONE;
+                has_jumped = true;
             }
             if self.is_joining() || epoch.is_of_higher_founding(self.epoch) {
-                let keep_until = self.round.saturating_add(LIFETIME);
-                self.admissions.remember(Pending { admission: *admission, send_until: 0, keep_until });
+                let keep_until = self.rounds.own.saturating_add(LIFETIME);
+                self.admissions.remember(OpenAdmission { admission: *admission, send_until: 0, keep_until });
             }
-        } else if challenge.challenger != self.config.id && hops > 0 && !self.has_left {
-            let relayed = Admission { sender: self.config.id, hops: hops - 1, ..*admission };
-            let send_until = self.round.saturating_add(RELAY_ROUNDS);
-            let keep_until = self.round.saturating_add(LIFETIME);
-            self.outbox.has_admission |=
-                self.admissions.remember(Pending { admission: relayed, send_until, keep_until });
+        } else if challenge.challenger != config.id && hops > 0 && !self.has_left {
+            let admission = Admission { sender: config.id, hops: hops - 1, ..*admission };
+            let send_until = self.rounds.own.saturating_add(RELAY_ROUNDS);
+            let keep_until = self.rounds.own.saturating_add(LIFETIME);
+            if self.admissions.remember(OpenAdmission { admission, send_until, keep_until }) {
+                self.outbox.set(Due::Admission, true);
+            }
         }
-        Received::Unchanged
+        has_jumped
     }
 }
 
@@ -249,7 +249,7 @@ where
 mod tests {
     use super::*;
 
-    fn pending(challenger: u16, joiner: u16, send_until: u32, keep_until: u32) -> Pending {
+    fn pending(challenger: u16, joiner: u16, send_until: u32, keep_until: u32) -> OpenAdmission {
         let challenge = Challenge { challenger, boot: 1, round: 7 };
         let admission = Admission {
             sender: challenger,
@@ -260,23 +260,11 @@ mod tests {
             joiner_boot: 2,
             hops: 4,
         };
-        Pending { admission, send_until, keep_until }
+        OpenAdmission { admission, send_until, keep_until }
     }
 
     fn hello(sender: u16, boot: u32) -> Hello {
-        Hello {
-            sender,
-            boot,
-            member_of: Epoch::NONE,
-            rounds_left: 0,
-            epoch: Epoch::FIRST,
-            round: 7,
-            schema: SCHEMA,
-            x: 1,
-            y: 1,
-            x_is_local: false,
-            echo: None,
-        }
+        Hello { sender, boot, epoch: Epoch::FIRST, round: 7, schema: SCHEMA, x: 1, y: 1, ..Hello::default() }
     }
 
     #[test]
@@ -300,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_joiner_repeats_what_was_put_to_it_in_turn() {
+    fn a_joiner_echoes_its_challenges_in_turn() {
         let mut admissions = Admissions::default();
         for offer in [pending(1, 9, 0, 20), pending(2, 8, 0, 20), pending(3, 9, 0, 20)] {
             assert!(admissions.remember(offer));
@@ -313,9 +301,13 @@ mod tests {
         assert!(!admissions.has_offer(next(2), 9) && !admissions.has_offer(next(3), 8));
         let founded = Epoch::founding(9, 3).next(3).unwrap();
         assert!(!admissions.has_offer(founded, 9), "another founding than that of the challenge");
-        let put_to = |challenger, sender, boot| admissions.put_to(challenger, &hello(sender, boot));
-        assert_eq!(put_to(3, 9, 2), Some(pending(3, 9, 0, 0).admission.challenge));
-        assert_eq!((put_to(3, 9, 1), put_to(3, 8, 2), put_to(2, 9, 2)), (None, None, None));
+        let challenge_for =
+            |challenger, sender, boot| admissions.challenge_for(challenger, &hello(sender, boot));
+        assert_eq!(challenge_for(3, 9, 2), Some(pending(3, 9, 0, 0).admission.challenge));
+        assert_eq!(
+            (challenge_for(3, 9, 1), challenge_for(3, 8, 2), challenge_for(2, 9, 2)),
+            (None, None, None)
+        );
     }
 
     #[test]

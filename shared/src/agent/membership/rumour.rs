@@ -6,8 +6,8 @@
 //! with a challenge to this boot of the agent; a recording does not. Agents of its own part ask too, as theirs may be the hello that
 //! arrives there.
 
-use super::MemberSet;
-use crate::wire::frame::Epoch;
+use super::{Config, MemberSet, Membership, RUMOUR_ROUNDS};
+use crate::wire::frame::{Epoch, Frame};
 
 /// A later round, or an epoch of a higher founding, that nobody has confirmed.
 #[derive(Clone, Copy, Debug)]
@@ -85,5 +85,38 @@ impl Rumour {
     /// The members of the epoch that the agent asks for, as far as it has heard.
     pub(super) fn members(&self) -> Option<&MemberSet> {
         Some(&self.members).filter(|members| !members.is_empty())
+    }
+}
+
+impl Membership {
+    /// Takes note of a part of the swarm that is in a later round, or of a higher founding.
+    pub(super) fn overhear_part(&mut self, config: &Config, frame: &Frame<'_>) {
+        let rounds_left = match frame {
+            // The agent follows its own epoch without asking.
+            Frame::Data(header, _) if header.epoch == self.epoch.tag() => return,
+            Frame::Hello(hello) if self.is_fellow(hello) => hello.rounds_left.saturating_sub(1),
+            // Its round is that of the agent that passes it on, which may be of this part.
+            Frame::Hello(_) | Frame::Admission(_) => return,
+            Frame::Members(header, _) => header.rounds_left.saturating_sub(1),
+            _ => self.rumour_rounds(),
+        };
+        let own = self.rounds.own;
+        let ahead = if config.is_lock_step() { frame.round().saturating_sub(own) } else { 0 };
+        let epoch = match frame {
+            // The only epoch that a tag names.
+            Frame::Data(header, _) if header.epoch == Epoch::FIRST.tag() => Some(Epoch::FIRST),
+            _ => frame.epoch(),
+        };
+        // Members of one founding may be one round apart for a moment. A hello names the round of another part.
+        let is_other_part = epoch.is_some_and(|epoch| !epoch.is_of_founding(self.epoch));
+        let is_certain = ahead > 1 || is_other_part || matches!(frame, Frame::Hello(_));
+        let lead = if is_certain { ahead } else { 0 };
+        let epoch = epoch.filter(|epoch| epoch.is_of_higher_founding(self.epoch));
+        self.rumour.hear(lead, epoch, own, rounds_left);
+    }
+
+    /// For how many rounds agents ask for a part of the swarm that was heard directly: long enough to reach every member.
+    pub(super) fn rumour_rounds(&self) -> u8 {
+        self.members.len().clamp(RUMOUR_ROUNDS, u8::MAX.into()) as u8
     }
 }

@@ -1,0 +1,56 @@
+//! The kinds of frames that an agent has to send in a round.
+
+/// A kind of frame, in the order in which they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(super) enum Due {
+    /// Who belongs to its epoch.
+    Members,
+    /// A challenge to a joiner.
+    Admission,
+    /// Its data, or a hello while it waits. An agent that has left sends nothing from here on.
+    Data,
+    /// A hello to another part of the swarm. It follows the data: a slot may have no room for more.
+    Hello,
+    /// Who belongs to that part.
+    Rumour,
+    /// Which members are silent.
+    Silence,
+}
+
+/// The kinds of frames that are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outbox {
+    bits: u8,
+}
+
+impl Outbox {
+    const ORDER: [Due; 6] = [Due::Members, Due::Admission, Due::Data, Due::Hello, Due::Rumour, Due::Silence];
+
+    /// Sets whether a frame is due.
+    pub(super) const fn set(&mut self, frame: Due, is_due: bool) {
+        let bit = 1 << frame as u8;
+        self.bits = if is_due { self.bits | bit } else { self.bits & !bit };
+    }
+
+    /// The frames that are due now, in order.
+    pub(super) fn due(self) -> impl Iterator<Item = Due> {
+        Self::ORDER.into_iter().filter(move |&frame| self.bits >> frame as u8 & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_due_in_order_until_they_are_sent() {
+        let mut outbox = Outbox::default();
+        assert_eq!(outbox.due().next(), None);
+        Outbox::ORDER.into_iter().rev().for_each(|frame| outbox.set(frame, true));
+        assert!(outbox.due().eq(Outbox::ORDER) && outbox.due().is_sorted());
+        outbox.set(Due::Members, false);
+        outbox.set(Due::Rumour, false);
+        outbox.set(Due::Rumour, false);
+        assert!(outbox.due().eq([Due::Admission, Due::Data, Due::Hello, Due::Silence]));
+    }
+}

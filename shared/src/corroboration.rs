@@ -1,0 +1,85 @@
+//! Claims that one frame is not enough to believe.
+//!
+//! A swarm that really is ahead, or keeps another time, repeats it in every round. A single damaged or malicious member cannot move
+//! anybody with one frame.
+
+/// In how many rounds of its listener a claim was heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Corroboration {
+    /// The listener's round when it was heard last.
+    at: u32,
+    rounds: u8,
+}
+
+impl Corroboration {
+    /// Rounds in which a claim must be heard before it is believed.
+    pub(crate) const ENOUGH: u8 = 3;
+
+    /// A claim that was heard in round `now`.
+    pub(crate) const fn begun(now: u32) -> Self {
+        Self { at: now, rounds: 1 }
+    }
+
+    /// Whether there is no claim, or nobody has repeated it for more than `patience` rounds.
+    pub(crate) const fn is_over(&self, now: u32, patience: u32) -> bool {
+        self.rounds == 0 || now.wrapping_sub(self.at) > patience
+    }
+
+    /// Notes that the claim was repeated in round `now`, which counts once. Returns whether it counted.
+    pub(crate) const fn repeat(&mut self, now: u32) -> bool {
+        let is_new = self.at != now;
+        if is_new {
+            *self = Self { at: now, rounds: self.rounds.saturating_add(1) };
+        }
+        is_new
+    }
+
+    /// Whether the claim is believed.
+    pub(crate) const fn is_enough(&self) -> bool {
+        self.rounds >= Self::ENOUGH
+    }
+}
+
+/// A number far ahead of what an agent expects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claim {
+    value: u32,
+    support: Corroboration,
+}
+
+impl Claim {
+    /// Notes that `value` was heard in round `now` and returns whether it is believed. Values within `tolerance` of each other
+    /// support the same claim; any other value starts a new one.
+    pub(crate) const fn observe(&mut self, value: u32, tolerance: u32, now: u32) -> bool {
+        if self.support.is_over(now, u32::MAX) || value.abs_diff(self.value) > tolerance {
+            *self = Self { value, support: Corroboration::begun(now) };
+        } else if self.support.repeat(now) {
+            self.value = value;
+        }
+        self.support.is_enough()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_needs_three_rounds_that_continue_it() {
+        let mut claim = Claim::default();
+        assert!(!claim.observe(5000, 64, 1));
+        assert!((0..100).all(|_| !claim.observe(5000, 64, 1)), "one round is one voice");
+        assert!(!claim.observe(5001, 64, 2));
+        assert!(claim.observe(5002, 64, 3));
+        assert!(!claim.observe(5067, 64, 4), "another claim begins anew");
+    }
+
+    #[test]
+    fn a_claim_that_nobody_repeats_is_over() {
+        let mut support = Corroboration::default();
+        assert!(support.is_over(0, u32::MAX), "there is none");
+        support = Corroboration::begun(5);
+        assert_eq!([5, 13, 14, 4].map(|now| support.is_over(now, 8)), [false, false, true, true]);
+        assert!(support.repeat(13) && !support.is_over(21, 8));
+    }
+}
