@@ -11,7 +11,7 @@ use crate::{
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{self, Agent, Epoch, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
+    agent::{self, Agent, Config, Epoch, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
     graph::Schedule,
     packet,
     problem::Problem,
@@ -78,7 +78,7 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         sealer: Sealer,
         peers: &'a mut PeerList,
     ) -> Result<Self, Error> {
-        let config = page.agent.with_boot(sealer.boot());
+        let config = Config { boot: sealer.boot(), ..page.agent };
         let agent = Agent::new_in(place, config, page.problem, page.start, peers).map_err(refuse)?;
         let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
         let is_stamped = matches!(page.pace, Pace::Slots { .. });

@@ -35,8 +35,8 @@ pub fn start(id: usize, boot: u32, mode: Mode) -> SmallAgent {
         seed: 0,
     };
     let steps = Steps { x: 0.2, y: 0.05, z: 0.05, momentum: 0.5 };
-    let config = Config::founder(id as u16, AGENTS as u16).with_boot(boot).with_mode(mode).with_steps(steps);
-    let config = config.with_give_up_after(NonZeroU32::new(500));
+    let give_up_after = NonZeroU32::new(500);
+    let config = Config { boot, mode, steps, give_up_after, ..Config::founder(id as u16, AGENTS as u16) };
     Agent::new(config, problem, &[0.0; WORDS], heapless::Vec::new()).expect("a problem that fits")
 }
 

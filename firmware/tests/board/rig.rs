@@ -108,17 +108,14 @@ pub(crate) fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
 /// The page of a board after `change`.
 pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u32> {
     let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
+    let mode = if let Pace::Period { .. } = pace { Mode::FreeRunning } else { Mode::LockStep };
     let mut page = Page {
         board: "testing",
         key: None,
         key_number: 1,
         chip: None,
         boot_floor: 1,
-        agent: Config::founder(0, 3).with_mode(if let Pace::Period { .. } = pace {
-            Mode::FreeRunning
-        } else {
-            Mode::LockStep
-        }),
+        agent: Config { mode, ..Config::founder(0, 3) },
         pace,
         rounds: 10,
         save_every: 1,

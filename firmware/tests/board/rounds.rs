@@ -243,7 +243,7 @@ fn boards_in_slots_hear_each_other() {
     let pages: Vec<_> = (0..3)
         .map(|id| {
             page_with(5, pace, |page| {
-                page.agent = page.agent.with_id(id);
+                page.agent.id = id;
                 page.rounds = u32::MAX;
             })
         })

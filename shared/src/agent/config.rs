@@ -25,14 +25,11 @@ pub enum Mode {
 /// use fabswarm_shared::wire::payload::Width;
 /// use std::num::NonZeroU32;
 ///
-/// let config = Config::founder(3, 10)
-///     .with_width(Width::Half)
-///     .with_late_rounds(2)
-///     .with_give_up_after(NonZeroU32::new(40));
+/// let give_up_after = NonZeroU32::new(40);
+/// let config = Config { width: Width::Half, late_rounds: 2, give_up_after, ..Config::founder(3, 10) };
 /// assert_eq!((config.id, config.founders, config.boot), (3, 10, 1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Config {
     /// Its number in the swarm.
     pub id: u16,
@@ -89,83 +86,5 @@ impl Config {
 
     pub(super) fn is_lock_step(&self) -> bool {
         self.mode == Mode::LockStep
-    }
-
-    /// Sets its number in the swarm.
-    #[must_use]
-    pub const fn with_id(self, id: u16) -> Self {
-        Self { id, ..self }
-    }
-
-    /// Sets when its rounds end.
-    #[must_use]
-    pub const fn with_mode(self, mode: Mode) -> Self {
-        Self { mode, ..self }
-    }
-
-    /// Sets the step sizes.
-    #[must_use]
-    pub const fn with_steps(self, steps: Steps<f32>) -> Self {
-        Self { steps, ..self }
-    }
-
-    /// Sets whether it descends before or after it averages decisions.
-    #[must_use]
-    pub const fn with_order(self, order: Order) -> Self {
-        Self { order, ..self }
-    }
-
-    /// Sets the rounds in which it pushes and descends.
-    #[must_use]
-    pub const fn with_phases(self, phases: Phases) -> Self {
-        Self { phases, ..self }
-    }
-
-    /// Sets the penalty on the lower level.
-    #[must_use]
-    pub const fn with_penalty(self, penalty: Penalty<f32>) -> Self {
-        Self { penalty, ..self }
-    }
-
-    /// Sets κ, what it keeps of its tracker in a round in which it pushes.
-    #[must_use]
-    pub const fn with_self_weight(self, self_weight: f32) -> Self {
-        Self { self_weight, ..self }
-    }
-
-    /// Sets who may collect from it, and from whom it may collect.
-    #[must_use]
-    pub const fn with_links(self, links: Links) -> Self {
-        Self { links, ..self }
-    }
-
-    /// Sets how narrow its frames are.
-    #[must_use]
-    pub const fn with_width(self, width: Width) -> Self {
-        Self { width, ..self }
-    }
-
-    /// Sets the rounds of silence after which a member is given up; `None`: never.
-    #[must_use]
-    pub const fn with_give_up_after(self, give_up_after: Option<NonZeroU32>) -> Self {
-        Self { give_up_after, ..self }
-    }
-
-    /// Sets how many rounds late a frame may come and still count, in lock-step.
-    #[must_use]
-    pub const fn with_late_rounds(self, late_rounds: u32) -> Self {
-        Self { late_rounds, ..self }
-    }
-
-    /// Sets by how much its decision must have moved for a data frame to be sent.
-    #[must_use]
-    pub const fn with_send_threshold(self, send_threshold: f32) -> Self {
-        Self { send_threshold, ..self }
-    }
-
-    /// Sets how often it started, from 1.
-    #[must_use]
-    pub const fn with_boot(self, boot: u32) -> Self {
-        Self { boot, ..self }
     }
 }

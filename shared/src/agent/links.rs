@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// // Agent 1 of a directed ring of three collects from agent 0 and gives to agent 2.
 /// let (mut audience, mut senders) = (MemberSet::default(), MemberSet::default());
 /// assert!(audience.insert(2) && senders.insert(0));
-/// let config = Config::founder(1, 3).with_links(Links::Known { audience, senders });
+/// let config = Config { links: Links::Known { audience, senders }, ..Config::founder(1, 3) };
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -234,12 +234,12 @@ extern "C" fn count_all() -> ! {
         fail("push");
     }
 
-    let config = |id| {
-        Config::founder(id, 3)
-            .with_steps(STEPS)
-            .with_penalty(Penalty { form: PenaltyForm::Symmetric, ..PENALTY })
-            .with_self_weight(SELF_WEIGHT)
-            .with_late_rounds(8)
+    let config = |id| Config {
+        steps: STEPS,
+        penalty: Penalty { form: PenaltyForm::Symmetric, ..PENALTY },
+        self_weight: SELF_WEIGHT,
+        late_rounds: 8,
+        ..Config::founder(id, 3)
     };
     let key = Key::new(&[7; 32]);
     let mut frame = [0; 400];

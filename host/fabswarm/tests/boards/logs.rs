@@ -187,19 +187,7 @@ fn payload(word: f32) -> Vec<u8> {
 }
 
 fn hello(schema: u32, x: u16) -> Frame<'static> {
-    Frame::Hello(Hello {
-        sender: 1,
-        boot: 1,
-        member_of: Epoch::NONE,
-        rounds_left: 0,
-        epoch: Epoch::NONE,
-        round: 0,
-        schema,
-        x,
-        y: Y,
-        x_is_local: false,
-        echo: None,
-    })
+    Frame::Hello(Hello { sender: 1, boot: 1, schema, x, y: Y, ..Hello::default() })
 }
 
 /// The lines about refused frames.
@@ -264,7 +252,8 @@ fn a_member_too_many_is_refused_and_told() {
 /// Its first step leads to where nothing can be computed: the board stops for good, and says so of whatever is still sent.
 #[test]
 fn a_board_that_has_stopped_tells_so() {
-    let mut host = CraftedHost::start(3, true, |usual| usual.with_steps(Steps { x: 1e30, ..usual.steps }));
+    let mut host =
+        CraftedHost::start(3, true, |usual| Config { steps: Steps { x: 1e30, ..usual.steps }, ..usual });
     for air_round in 0..3 {
         host.send(&Packet::RoundOver(RoundOver { air_round, digest: None }));
     }

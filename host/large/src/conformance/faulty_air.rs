@@ -77,12 +77,14 @@ fn reference(data: &ConformanceData<f32>, scenario: &Scenario) -> Vec<Vec<f64>> 
         .map(|id| {
             let problem = data.problem(id, TASK);
             let start = [&vec![0.0; problem.shape().x][..], &data.start, &data.start].concat();
-            let config = agent::Config::founder(id as u16, AGENTS as u16)
-                .with_steps(STEPS)
-                .with_order(Order::CombineFirst)
-                .with_penalty(PENALTY)
-                .with_self_weight(scenario.algorithm.usual_self_weight() as f32)
-                .with_late_rounds(scenario.late_rounds());
+            let config = agent::Config {
+                steps: STEPS,
+                order: Order::CombineFirst,
+                penalty: PENALTY,
+                self_weight: scenario.algorithm.usual_self_weight() as f32,
+                late_rounds: scenario.late_rounds(),
+                ..agent::Config::founder(id as u16, AGENTS as u16)
+            };
             Agent::<_, HeapPeers<WORDS>, WORDS>::new(config, problem, &start, HeapPeers::default())
                 .expect("the problem fits its agent")
         })

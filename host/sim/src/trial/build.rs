@@ -264,7 +264,8 @@ fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, 
     let sizes: Vec<u32> = audiences.iter().map(MemberSet::len).collect();
     let config = match phases::phases(scenario, source, &sizes) {
         Phases::TOGETHER => {
-            setup.config.with_self_weight(phases::self_weight(scenario, source, &sizes) as f32)
+            let self_weight = phases::self_weight(scenario, source, &sizes) as f32;
+            agent::Config { self_weight, ..setup.config }
         }
         phases => in_phases(setup.config, phases),
     };
@@ -275,7 +276,7 @@ fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, 
 fn in_phases(config: agent::Config, phases: Phases) -> agent::Config {
     match phases {
         Phases::TOGETHER => config,
-        phases => config.with_phases(phases).with_self_weight(phases::SELF_WEIGHT as f32),
+        phases => agent::Config { phases, self_weight: phases::SELF_WEIGHT as f32, ..config },
     }
 }
 
@@ -297,23 +298,25 @@ pub fn setup(scenario: &Scenario) -> Result<AgentSetup, Diagnostic> {
 }
 
 fn config(scenario: &Scenario) -> agent::Config {
-    agent::Config::founder(0, scenario.swarm.agents as u16)
-        .with_mode(match scenario.swarm.mode {
+    agent::Config {
+        mode: match scenario.swarm.mode {
             ModeKind::LockStep => agent::Mode::LockStep,
             ModeKind::FreeRunning => agent::Mode::FreeRunning,
-        })
-        .with_steps(steps(scenario))
-        .with_order(order(scenario))
-        .with_penalty(penalty(scenario))
-        .with_self_weight(scenario.algorithm.usual_self_weight() as f32)
-        .with_width(match scenario.frames.width {
+        },
+        steps: steps(scenario),
+        order: order(scenario),
+        penalty: penalty(scenario),
+        self_weight: scenario.algorithm.usual_self_weight() as f32,
+        width: match scenario.frames.width {
             WidthKind::Full => payload::Width::Full,
             WidthKind::Half => payload::Width::Half,
             WidthKind::Byte => payload::Width::Byte,
-        })
-        .with_give_up_after(scenario.give_up_after())
-        .with_late_rounds(scenario.late_rounds())
-        .with_send_threshold(scenario.frames.send_threshold as f32)
+        },
+        give_up_after: scenario.give_up_after(),
+        late_rounds: scenario.late_rounds(),
+        send_threshold: scenario.frames.send_threshold as f32,
+        ..agent::Config::founder(0, scenario.swarm.agents as u16)
+    }
 }
 
 fn steps<S: Scalar>(scenario: &Scenario) -> Steps<S> {

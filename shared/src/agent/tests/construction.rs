@@ -3,48 +3,6 @@
 use super::*;
 
 #[test]
-fn a_configuration_has_what_it_was_given() {
-    let steps = Steps { x: 0.1, y: 0.2, z: 0.3, momentum: 0.4 };
-    let penalty = Penalty { lambda: 7.0, normalise: false, form: PenaltyForm::OneSided };
-    let mut audience = MemberSet::default();
-    audience.insert(5);
-    let links = Links::Known { audience, senders: MemberSet::default() };
-    let patience = NonZeroU32::new(9);
-    let phases = crate::fab::Phases { gather_rounds: 3, descend_rounds: 9 };
-    let config = Config::founder(3, 10)
-        .with_id(4)
-        .with_mode(Mode::FreeRunning)
-        .with_steps(steps)
-        .with_order(Order::AdaptFirst)
-        .with_phases(phases)
-        .with_penalty(penalty)
-        .with_self_weight(0.5)
-        .with_links(links)
-        .with_width(Width::Byte)
-        .with_give_up_after(patience)
-        .with_late_rounds(6)
-        .with_send_threshold(0.25)
-        .with_boot(8);
-    let expected = Config {
-        id: 4,
-        founders: 10,
-        mode: Mode::FreeRunning,
-        steps,
-        order: Order::AdaptFirst,
-        phases,
-        penalty,
-        self_weight: 0.5,
-        links,
-        width: Width::Byte,
-        give_up_after: patience,
-        late_rounds: 6,
-        send_threshold: 0.25,
-        boot: 8,
-    };
-    assert_eq!(config, expected);
-}
-
-#[test]
 fn agents_that_do_not_fit_are_refused() {
     let problem = problem(0);
     let make =

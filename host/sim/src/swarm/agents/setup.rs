@@ -24,7 +24,7 @@ pub struct AgentSetup {
 impl AgentSetup {
     /// The configuration of one agent at one of its starts.
     pub fn config_of(&self, agent: usize, boot: u32) -> Config {
-        self.config.with_id(agent as u16).with_boot(boot).with_links(self.links_of(agent))
+        Config { id: agent as u16, boot, links: self.links_of(agent), ..self.config }
     }
 
     fn links_of(&self, agent: usize) -> Links {
