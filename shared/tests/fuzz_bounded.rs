@@ -201,15 +201,13 @@ fn write_corpus() {
     let hello = Hello {
         sender: 3,
         boot: 2,
-        member_of: Epoch::NONE,
-        rounds_left: 0,
         epoch: Epoch::FIRST,
         round: 20,
         schema: SCHEMA,
         x: 5,
         y: 20,
-        x_is_local: false,
         echo: Some(Challenge { challenger: 4, boot: 1, round: 19 }),
+        ..Hello::default()
     };
     let admission = Admission {
         sender: 4,

@@ -261,19 +261,7 @@ fn a_stamp_adds_nothing_to_a_sealed_data_frame() {
     let stamp = Stamp { root: 15, hops: 4, age: 31, is_timed: true, superframe: 20_000 };
     assert_eq!(stamp.join(&frame[..length], true, &mut [0; 96]), Ok(length));
     assert_eq!(stamp.join(&frame[..length], false, &mut [0; 96]), Ok(length + 2));
-    let hello = Hello {
-        sender: 9,
-        boot: 1,
-        member_of: Epoch::NONE,
-        rounds_left: 0,
-        epoch: Epoch::NONE,
-        round: 0,
-        schema: SCHEMA,
-        x: 5,
-        y: 20,
-        x_is_local: false,
-        echo: None,
-    };
+    let hello = Hello { sender: 9, boot: 1, schema: SCHEMA, x: 5, y: 20, ..Hello::default() };
     let length = Frame::Hello(hello).encode(&mut frame).unwrap();
     assert_eq!(stamp.join(&frame[..length], true, &mut [0; 96]), Ok(length + 5));
 }

@@ -82,8 +82,7 @@ fn a_cut_or_prolonged_hello_and_unknown_kinds_are_refused() {
         schema: SCHEMA,
         x: 5,
         y: 20,
-        x_is_local: false,
-        echo: None,
+        ..Hello::default()
     };
     let mut out = [0; 64];
     let length = Frame::Hello(hello).encode(&mut out).unwrap();
