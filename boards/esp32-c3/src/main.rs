@@ -17,22 +17,19 @@ use esp_hal::{
 };
 use esp_radio::wifi::WifiController;
 use esp_storage::FlashStorage;
-use fabswarm_board_parts::flash::BoardFlash;
+use fabswarm_board_parts::{buffers, flash::BoardFlash};
 use fabswarm_firmware::{
-    Buffers, LINE, PACKET, Parts,
+    LINE, PACKET, Parts,
     link::{FragmentedLink, SerialLink, SplitLink},
     run,
     storage::BoardStorage,
 };
-use static_cell::ConstStaticCell;
 
 /// The radio's driver takes its memory from here.
 const HEAP_BYTES: usize = 72 * 1024;
 
 /// Bytes that a host may send ahead: the port tells it to wait.
 const WINDOW: u16 = 512;
-
-static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 esp_bootloader_esp_idf::esp_app_desc!();
 
@@ -51,7 +48,7 @@ async fn main(_spawner: Spawner) {
         chip: Some(number()),
         window: WINDOW,
         page,
-        buffers: BUFFERS.take(),
+        buffers: buffers(),
         link: SplitLink::<_, _, PACKET>::new(
             FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::EspNowLink::new(
                 &mut wifi,

@@ -2,55 +2,41 @@
 #![no_std]
 #![no_main]
 
-mod agent;
-/// Constants that the build script took from `board.toml`.
-mod board {
-    include!(concat!(env!("OUT_DIR"), "/board.rs"));
-}
-mod chip;
-mod ecc_flash;
-mod health;
-#[path = "../../lora.rs"]
-mod lora;
-mod radio;
-
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_stm32::{
-    bind_interrupts, dma,
+    bind_interrupts,
+    flash::FLASH_BASE,
     gpio::{Level, Output, Speed},
     peripherals,
     usart::{self, BufferedUart},
 };
+use fabswarm_board_parts::{health::restart, lora};
+use fabswarm_chip_stm32wl::{chip, flash::EccFlash, health, radio};
+
+/// Bytes that the UART buffers.
+const WINDOW: usize = 256;
 
 bind_interrupts!(struct Interrupts {
-    DMA1_CHANNEL1 => dma::InterruptHandler<peripherals::DMA1_CH1>;
-    DMA1_CHANNEL2 => dma::InterruptHandler<peripherals::DMA1_CH2>;
-    SUBGHZ_RADIO => radio::InterruptHandler;
     USART2 => usart::BufferedInterruptHandler<peripherals::USART2>;
 });
 
-fabswarm_board_parts::keep_faults!(health::restart);
+fabswarm_board_parts::board!();
+fabswarm_board_parts::keep_faults!(restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
-    let chip = chip::start();
+    let wl = chip::start();
     // Before the radio, which may not answer. The blue light.
-    let health = health::WlHealth::start(chip.IWDG, chip.PB15.into(), Level::High);
+    let health = health::start(wl.IWDG, wl.PB15.into(), Level::High);
     // FE_CTRL3 powers the antenna switch, which has no path to the antenna without it.
-    let _switch_power = Output::new(chip.PC3, Level::High, Speed::Low);
-    let (mut sending, mut receiving) = ([0; 256], [0; agent::WINDOW]);
-    let port = BufferedUart::new(
-        chip.USART2,
-        chip.PA3,
-        chip.PA2,
-        &mut sending,
-        &mut receiving,
-        Interrupts,
-        agent::uart_config(),
-    );
-    let bus = radio::bus(chip.SUBGHZSPI, chip.DMA1_CH1, chip.DMA1_CH2, Interrupts);
+    let _switch_power = Output::new(wl.PC3, Level::High, Speed::Low);
+    let (mut sending, mut receiving) = ([0; 256], [0; WINDOW]);
+    let config = chip::uart_config(board::BAUD);
+    let port = BufferedUart::new(wl.USART2, wl.PA3, wl.PA2, &mut sending, &mut receiving, Interrupts, config);
     // FE_CTRL1 and FE_CTRL2.
-    let radio = radio::start(bus, chip.PC4.into(), chip.PC5.into());
-    agent::run(health, port, radio, chip.FLASH).await
+    let radio = radio::start(wl.SUBGHZSPI, wl.DMA1_CH1, wl.DMA1_CH2, wl.PC4.into(), wl.PC5.into());
+    let flash = EccFlash::new(wl.FLASH);
+    let parts = board::parts(Some(chip::id()), WINDOW as u16, (), flash, FLASH_BASE, health);
+    lora::run(radio, board::LORA, port.expect("the baud rate is one of this clock"), parts).await
 }

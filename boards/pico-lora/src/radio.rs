@@ -1,12 +1,12 @@
 //! Waveshare's Pico-LoRa-SX1262, which sits below the Pico.
 
-use crate::lora::{RadioBus, TimedPins};
 use embassy_rp::{
     Peri, bind_interrupts, dma,
     gpio::{Input, Level, Output, Pull},
     peripherals::{DMA_CH0, DMA_CH1, PIN_2, PIN_3, PIN_10, PIN_11, PIN_12, PIN_15, PIN_20, SPI1},
     spi::{Async, Config, Spi},
 };
+use fabswarm_board_parts::lora::{RadioBus, TimedPins};
 use lora_phy::{
     iv::GenericSx126xInterfaceVariant,
     mod_traits::RadioKind,

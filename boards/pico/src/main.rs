@@ -2,53 +2,36 @@
 #![no_std]
 #![no_main]
 
-/// Constants that the build script took from `board.toml`.
-mod board {
-    include!(concat!(env!("OUT_DIR"), "/board.rs"));
-}
-mod chip;
-mod health;
-mod qspi;
 #[cfg(not(feature = "usb"))]
 mod uart;
-#[cfg(feature = "usb")]
-mod usb;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
-use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
-use static_cell::ConstStaticCell;
+#[cfg(feature = "usb")]
+use fabswarm_chip_rp::usb;
+use fabswarm_chip_rp::{
+    flash::{self, FLASH_ADDRESS},
+    health,
+};
+use fabswarm_firmware::{LINE, link::SerialLink, run};
 
-static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
-
-defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
-
+fabswarm_board_parts::board!();
 fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
-    let mut flash = qspi::flash(pico.FLASH);
-    let chip = chip::id(&mut flash);
+    let mut flash = flash::start::<{ board::STORAGE.end - FLASH_ADDRESS }>(pico.FLASH);
+    let chip = flash::number(&mut flash);
     #[cfg(not(feature = "usb"))]
-    let port = uart::start(pico.UART0, pico.PIN_0, pico.PIN_1);
+    let (port, window) = (uart::start(pico.UART0, pico.PIN_0, pico.PIN_1), uart::WINDOW);
     #[cfg(feature = "usb")]
-    let (port, device) = usb::start(pico.USB, chip);
-    let agent = run(Parts {
-        board: board::NAME,
-        chip,
-        #[cfg(not(feature = "usb"))]
-        window: uart::WINDOW,
-        #[cfg(feature = "usb")]
-        window: usb::WINDOW,
-        page: board::page(),
-        buffers: BUFFERS.take(),
-        link: SerialLink::<_, LINE>::new(port),
-        storage: BoardStorage::new(flash),
-        health: health::PicoHealth::start(pico.WATCHDOG, pico.PIN_25),
-    });
+    let ((port, device), window) = (usb::start(pico.USB, board::NAME, chip), usb::WINDOW);
+    let health = health::start(pico.WATCHDOG, pico.PIN_25);
+    let link = SerialLink::<_, LINE>::new(port);
+    let agent = run(board::parts(chip, window, link, flash, FLASH_ADDRESS, health));
     #[cfg(not(feature = "usb"))]
     agent.await;
     #[cfg(feature = "usb")]
-    embassy_futures::join::join(device, agent).await.1;
+    embassy_futures::join::join(device, agent).await;
 }

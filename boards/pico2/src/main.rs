@@ -1,29 +1,18 @@
-//! fabswarm on the Raspberry Pi Pico 2: everything by USB. Its drivers are those of the Pico.
+//! fabswarm on the Raspberry Pi Pico 2: everything by USB.
 #![no_std]
 #![no_main]
-
-/// Constants that the build script took from `board.toml`.
-mod board {
-    include!(concat!(env!("OUT_DIR"), "/board.rs"));
-}
-#[path = "../../pico/src/health.rs"]
-mod health;
-#[path = "../../pico/src/qspi.rs"]
-mod qspi;
-#[path = "../../pico/src/usb.rs"]
-mod usb;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_futures::join::join;
 use embassy_rp::otp;
-use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
-use static_cell::ConstStaticCell;
+use fabswarm_chip_rp::{
+    flash::{self, FLASH_ADDRESS},
+    health, usb,
+};
+use fabswarm_firmware::{LINE, link::SerialLink, run};
 
-static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
-
-defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
-
+fabswarm_board_parts::board!();
 fabswarm_board_parts::keep_faults!(health::restart);
 
 #[embassy_executor::main]
@@ -31,16 +20,9 @@ async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
     // The number that the maker wrote into the chip.
     let chip = otp::get_chipid().ok();
-    let (port, device) = usb::start(pico.USB, chip);
-    let agent = run(Parts {
-        board: board::NAME,
-        chip,
-        window: usb::WINDOW,
-        page: board::page(),
-        buffers: BUFFERS.take(),
-        link: SerialLink::<_, LINE>::new(port),
-        storage: BoardStorage::new(qspi::flash(pico.FLASH)),
-        health: health::PicoHealth::start(pico.WATCHDOG, pico.PIN_25),
-    });
-    join(device, agent).await.1
+    let (port, device) = usb::start(pico.USB, board::NAME, chip);
+    let flash = flash::start::<{ board::STORAGE.end - FLASH_ADDRESS }>(pico.FLASH);
+    let health = health::start(pico.WATCHDOG, pico.PIN_25);
+    let link = SerialLink::<_, LINE>::new(port);
+    join(device, run(board::parts(chip, usb::WINDOW, link, flash, FLASH_ADDRESS, health))).await.1
 }

@@ -3,10 +3,6 @@
 #![no_std]
 #![no_main]
 
-/// Constants that the build script took from `board.toml`.
-mod board {
-    include!(concat!(env!("OUT_DIR"), "/board.rs"));
-}
 // 1. The chip: clocks and its number; watchdog, cause of the reset and light.
 mod chip;
 mod health;
@@ -19,20 +15,20 @@ use embassy_nrf::{
     nvmc::Nvmc,
     peripherals,
 };
-use fabswarm_board_parts::flash::BoardFlash;
-use fabswarm_firmware::{Buffers, LINE, Parts, link::SerialLink, run, storage::BoardStorage};
-use static_cell::ConstStaticCell;
+use fabswarm_board_parts::health::restart;
+use fabswarm_firmware::{LINE, link::SerialLink, run};
 
 /// 2. Bytes that the receiver buffers while the firmware is busy.
 const WINDOW: usize = 256;
-
-static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
 
 bind_interrupts!(struct Interrupts {
     UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
 });
 
-fabswarm_board_parts::keep_faults!(health::restart);
+// What the build script took from `board.toml`.
+fabswarm_board_parts::board!();
+// 6. How the chip restarts.
+fabswarm_board_parts::keep_faults!(restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
@@ -52,17 +48,10 @@ async fn main(_spawner: Spawner) {
         &mut receiving,
         &mut sending,
     );
-    run(Parts {
-        board: board::NAME,
-        chip: Some(chip::id()),
-        window: WINDOW as u16,
-        page: board::page(),
-        buffers: BUFFERS.take(),
-        link: SerialLink::<_, LINE>::new(port),
-        // 4. The driver of the flash, and the address that it counts from.
-        storage: BoardStorage::new(BoardFlash::new(Nvmc::new(chip.NVMC), 0, board::PAGE, board::STORAGE)),
-        // 5. The pin of a light that shows which board it is.
-        health: health::ChipHealth::start(chip.WDT, chip.P0_13.into()),
-    })
-    .await
+    let link = SerialLink::<_, LINE>::new(port);
+    // 4. The pin of a light that shows which board it is.
+    let health = health::start(chip.WDT, chip.P0_13.into());
+    // 5. The driver of the flash, and the address that it counts from.
+    let flash = Nvmc::new(chip.NVMC);
+    run(board::parts(Some(chip::id()), WINDOW as u16, link, flash, 0, health)).await
 }

@@ -106,11 +106,10 @@ fn constants(board: &BoardToml) -> String {
     if let Some(Radio::Lora(channel)) = radio {
         let LoraChannel { frequency_khz, spreading, bandwidth_khz, duty_per_mille, power_dbm, .. } = channel;
         constants += &format!(
-            "pub const LORA_FREQUENCY_KHZ: u32 = {frequency_khz};\n\
-             pub const LORA_SPREADING: u8 = {spreading};\n\
-             pub const LORA_BANDWIDTH_KHZ: u16 = {bandwidth_khz};\n\
-             pub const LORA_DUTY_PER_MILLE: u16 = {duty_per_mille};\n\
-             pub const LORA_POWER_DBM: i32 = {power_dbm};\n"
+            "use fabswarm_board_parts::lora::{{Bandwidth, BaseBandModulationParams, CodingRate, LoraConfig, SpreadingFactor}};\n\
+             pub const LORA: LoraConfig = LoraConfig {{\n    \
+             chirps: BaseBandModulationParams::new(SpreadingFactor::_{spreading}, Bandwidth::_{bandwidth_khz}KHz, CodingRate::_4_5),\n    \
+             frequency_khz: {frequency_khz},\n    duty_per_mille: {duty_per_mille},\n    power_dbm: {power_dbm},\n}};\n"
         );
     }
     constants

@@ -193,6 +193,12 @@ impl Radio {
             Self::EspNow(RadioChannel { power_dbm, .. }) if !(2..=20).contains(&power_dbm) => {
                 out_of("power_dbm", power_dbm.into(), "2 to 20")
             }
+            Self::Lora(LoraChannel { spreading, .. }) if !(7..=12).contains(&spreading) => {
+                out_of("spreading", spreading.into(), "7 to 12")
+            }
+            Self::Lora(LoraChannel { bandwidth_khz, .. }) if ![125, 250, 500].contains(&bandwidth_khz) => {
+                out_of("bandwidth_khz", bandwidth_khz.into(), "125, 250 or 500")
+            }
             Self::Lora(channel) => channel.check(),
             Self::Ieee802154(_) | Self::EspNow(_) => Ok(()),
         }
@@ -450,6 +456,8 @@ mod tests {
                 "`power_dbm` is 9, and must be one of",
             ),
             ("name", &radio("\"esp-now\", channel = 11, power_dbm = 80"), "must be 2 to 20"),
+            ("name", &lora("EU868", 868_100, 125, 10, 14).replace("= 7", "= 13"), "must be 7 to 12"),
+            ("name", &lora("EU868", 868_100, 62, 10, 14), "must be 125, 250 or 500"),
             ("name", &lora("US915", 915_000, 125, 10, 14), "set `bandwidth_khz` to 500"),
             ("name", &lora("EU868", 915_000, 500, 10, 14), "region EU868 allows 868000 to 868600 kHz"),
             ("name", &lora("EU868", 868_100, 125, 100, 14), "`duty_per_mille` up to 10"),

@@ -1,29 +1,36 @@
 //! The radio of the STM32WL: an SX126x behind an internal bus, and the board's antenna switch.
 
-use crate::lora::{RadioBus, TimedPins, note_interrupt};
 use cortex_m::peripheral::NVIC;
 use embassy_stm32::{
-    Peri,
+    Peri, bind_interrupts, dma,
     gpio::{AnyPin, Level, Output, Speed},
-    interrupt, mode, pac, peripherals,
-    spi::{Spi, mode::Master},
+    interrupt, pac,
+    peripherals::{DMA1_CH1, DMA1_CH2, SUBGHZSPI},
+    spi::Spi,
 };
 use embassy_sync::{blocking_mutex::raw::CriticalSectionRawMutex, signal::Signal};
 use embassy_time::{Duration, Instant};
 use embedded_hal_async::delay::DelayNs;
+use fabswarm_board_parts::lora::{RadioBus, TimedPins, note_interrupt};
 use lora_phy::{
     mod_params::RadioError,
-    mod_traits::InterfaceVariant,
+    mod_traits::{InterfaceVariant, RadioKind},
     sx126x::{Config, Stm32wl, Sx126x, TcxoCtrlVoltage},
 };
 
 /// The longest that a radio in order is busy: it calibrates itself in a few milliseconds.
 const BUSY_FOR: Duration = Duration::from_millis(50);
 
+bind_interrupts!(struct Interrupts {
+    DMA1_CHANNEL1 => dma::InterruptHandler<DMA1_CH1>;
+    DMA1_CHANNEL2 => dma::InterruptHandler<DMA1_CH2>;
+    SUBGHZ_RADIO => InterruptHandler;
+});
+
 static INTERRUPTED: Signal<CriticalSectionRawMutex, ()> = Signal::new();
 
 /// The radio has something to say.
-pub struct InterruptHandler;
+struct InterruptHandler;
 
 impl interrupt::typelevel::Handler<interrupt::typelevel::SUBGHZ_RADIO> for InterruptHandler {
     unsafe fn on_interrupt() {
@@ -35,7 +42,7 @@ impl interrupt::typelevel::Handler<interrupt::typelevel::SUBGHZ_RADIO> for Inter
 }
 
 /// The radio's registers and the pins of the antenna switch.
-pub struct SwitchedRadio {
+struct SwitchedRadio {
     receiving: Output<'static>,
     sending: Output<'static>,
 }
@@ -87,25 +94,17 @@ impl InterfaceVariant for SwitchedRadio {
     }
 }
 
-type Bus = RadioBus<Spi<'static, mode::Async, Master>, fn(bool)>;
-
-/// The bus to the radio, which is selected by a register.
-pub fn bus(
-    spi: Peri<'static, peripherals::SUBGHZSPI>,
-    sending: Peri<'static, peripherals::DMA1_CH1>,
-    receiving: Peri<'static, peripherals::DMA1_CH2>,
-    interrupts: crate::Interrupts,
-) -> Bus {
-    let select = |is_selected: bool| pac::PWR.subghzspicr().modify(|control| control.set_nss(!is_selected));
-    RadioBus { bus: Spi::new_subghz(spi, sending, receiving, interrupts), select }
-}
-
-/// The radio behind its bus and an antenna switch with a pin for each direction.
+/// The radio behind its bus, and an antenna switch with a pin for each direction.
 pub fn start(
-    bus: Bus,
+    spi: Peri<'static, SUBGHZSPI>,
+    to_radio: Peri<'static, DMA1_CH1>,
+    from_radio: Peri<'static, DMA1_CH2>,
     receiving: Peri<'static, AnyPin>,
     sending: Peri<'static, AnyPin>,
-) -> Sx126x<Bus, TimedPins<SwitchedRadio>, Stm32wl> {
+) -> impl RadioKind {
+    // A register selects the radio.
+    let select = |is_selected: bool| pac::PWR.subghzspicr().modify(|control| control.set_nss(!is_selected));
+    let bus = RadioBus { bus: Spi::new_subghz(spi, to_radio, from_radio, Interrupts), select };
     let config = Config {
         chip: Stm32wl { use_high_power_pa: true },
         tcxo_ctrl: Some(TcxoCtrlVoltage::Ctrl1V7),

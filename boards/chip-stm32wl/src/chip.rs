@@ -1,6 +1,6 @@
 //! How the chip is set up, and its number.
 
-use embassy_stm32::{Config, Peripherals, rcc, time::Hertz};
+use embassy_stm32::{Config, Peripherals, rcc, time::Hertz, usart};
 
 /// Where the maker wrote the number of the chip, as radios have one.
 const NUMBER_AT: *const u64 = 0x1FFF_7580 as *const u64;
@@ -21,6 +21,13 @@ pub fn start() -> Peripherals {
         divr: Some(rcc::PllRDiv::DIV2),
     });
     embassy_stm32::init(config)
+}
+
+/// The settings of a UART at this rate.
+pub fn uart_config(baud: u32) -> usart::Config {
+    let mut config = usart::Config::default();
+    config.baudrate = baud;
+    config
 }
 
 /// The number that the maker gave this chip.

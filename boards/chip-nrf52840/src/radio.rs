@@ -1,19 +1,26 @@
 //! The nRF52840's 802.15.4 radio as a packet link.
 
-use crate::board::{RADIO_CHANNEL, RADIO_POWER_DBM};
 use core::ptr::NonNull;
 use embassy_nrf::{
-    Peri, pac,
-    peripherals::{PPI_CH2, TIMER2},
+    Peri, bind_interrupts, pac,
+    peripherals::{PPI_CH2, RADIO, TIMER2},
     ppi::{Event, Ppi},
-    radio::ieee802154::{Packet, Radio},
+    radio::{
+        self,
+        ieee802154::{Packet, Radio},
+    },
     timer::Timer,
 };
 use embassy_time::{Duration, Instant};
+use embedded_io_async::{Read, Write};
+use embedded_storage::nor_flash::NorFlash;
+use fabswarm_board_parts::radio::run_by_radio;
 use fabswarm_firmware::{
-    PACKET,
-    link::{Link, ListeningLink, SendDelay, packets_of, received_length},
+    PACKET, Parts,
+    health::Health,
+    link::{Link, SendDelay, packets_of, received_length},
     packet::RadioState,
+    storage::PageFlash,
 };
 
 /// The shortest header of IEEE 802.15.4-2015: a data frame without sequence number and addresses. Other networks on the channel
@@ -24,16 +31,13 @@ const MAC_HEADER: [u8; 2] = 0x2101_u16.to_le_bytes();
 const PAYLOAD: usize = Packet::CAPACITY as usize;
 
 /// Bytes of a packet behind its MAC header.
-pub const MTU: usize = PAYLOAD - MAC_HEADER.len();
+const MTU: usize = PAYLOAD - MAC_HEADER.len();
 
 /// Frames on their way in at once: four for each of two neighbours that send at the same time.
-pub const SLOTS: usize = 8;
+const SLOTS: usize = 8;
 
 /// Packets that wait to be sent: a frame, and news about members in front of it.
 const SENT: usize = 2 * packets_of(PACKET, MTU);
-
-/// The board's end of the radio, which listens meanwhile.
-pub type BoardEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
 /// The first guess: a receiver that was listening assesses the channel, and the transmitter ramps up.
 const SEND_DELAY: SendDelay = SendDelay::new(Duration::from_micros(128 + 140));
@@ -41,6 +45,10 @@ const SEND_DELAY: SendDelay = SendDelay::new(Duration::from_micros(128 + 140));
 const BYTE_US: u64 = 32;
 /// Bytes on the air besides those of a packet: preamble, start of frame and length before it, checksum behind it.
 const EXTRA_BYTES: u64 = 6 + 2;
+
+bind_interrupts!(struct Interrupts {
+    RADIO => radio::InterruptHandler<RADIO>;
+});
 
 /// The radio on one channel.
 pub struct RadioLink {
@@ -85,13 +93,17 @@ impl PacketClock {
 }
 
 impl RadioLink {
+    /// Starts the radio on channel `number`.
     pub fn new(
-        mut radio: Radio<'static>,
+        radio: Peri<'static, RADIO>,
         timer: Peri<'static, TIMER2>,
         channel: Peri<'static, PPI_CH2>,
+        number: u8,
+        power_dbm: i8,
     ) -> Self {
-        radio.set_channel(RADIO_CHANNEL);
-        radio.set_transmission_power(RADIO_POWER_DBM);
+        let mut radio = Radio::new(radio, Interrupts);
+        radio.set_channel(number);
+        radio.set_transmission_power(power_dbm);
         Self {
             radio,
             packet: Packet::new(),
@@ -100,6 +112,15 @@ impl RadioLink {
             clock: PacketClock::start(timer, channel),
             state: RadioState { damaged: Some(0), ..RadioState::default() },
         }
+    }
+
+    /// Runs an agent whose frames go by this radio, and everything else by the serial port `port`.
+    pub async fn run(
+        mut self,
+        port: impl Read + Write,
+        parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
+    ) -> ! {
+        run_by_radio::<MTU, SENT, SLOTS>(&mut self, port, parts).await
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub use fabswarm_board_parts::cdc_port::WINDOW;
 
-use crate::board::NAME;
 use embassy_rp::{Peri, bind_interrupts, peripherals::USB, usb};
 use fabswarm_board_parts::cdc_port;
 
@@ -13,7 +12,11 @@ bind_interrupts!(struct Interrupts {
 /// The port.
 pub type UsbPort = cdc_port::CdcPort<usb::Driver<'static, USB>>;
 
-/// Starts the USB port; the future that is returned too keeps it running. Call once.
-pub fn start(usb: Peri<'static, USB>, chip: Option<u64>) -> (UsbPort, impl Future<Output = ()>) {
-    cdc_port::start(usb::Driver::new(usb, Interrupts), NAME, chip)
+/// Starts the USB port of a board with this name; the future that is returned too keeps it running. Call once.
+pub fn start(
+    usb: Peri<'static, USB>,
+    board: &'static str,
+    chip: Option<u64>,
+) -> (UsbPort, impl Future<Output = ()>) {
+    cdc_port::start(usb::Driver::new(usb, Interrupts), board, chip)
 }

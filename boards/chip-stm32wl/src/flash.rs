@@ -3,8 +3,10 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use cortex_m_rt::exception;
 use embassy_stm32::{
+    Peri,
     flash::{Blocking, Flash},
     pac,
+    peripherals::FLASH,
 };
 use embedded_storage::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
 
@@ -23,7 +25,14 @@ unsafe fn NonMaskableInt() {
 }
 
 /// A flash driver that returns an error for what cannot be read.
-pub struct EccFlash(pub Flash<'static, Blocking>);
+pub struct EccFlash(Flash<'static, Blocking>);
+
+impl EccFlash {
+    /// Starts the driver.
+    pub fn new(flash: Peri<'static, FLASH>) -> Self {
+        Self(Flash::new_blocking(flash))
+    }
+}
 
 impl ErrorType for EccFlash {
     type Error = NorFlashErrorKind;

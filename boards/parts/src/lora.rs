@@ -1,58 +1,70 @@
-//! LoRa as a packet link, by the chips of Semtech's SX126x family. Part of boards whose `[radio]` is of the kind `lora`.
+//! LoRa as a packet link, by the chips of Semtech's SX126x family.
 
-use crate::board::{
-    LORA_BANDWIDTH_KHZ, LORA_DUTY_PER_MILLE, LORA_FREQUENCY_KHZ, LORA_POWER_DBM, LORA_SPREADING,
-};
+use crate::radio::run_by_radio;
 use core::{cell::Cell, mem::MaybeUninit, ptr::addr_of_mut};
 use embassy_sync::blocking_mutex::{Mutex, raw::CriticalSectionRawMutex};
 use embassy_time::{Delay, Duration, Instant, Timer, with_timeout};
 use embedded_hal_async::delay::DelayNs;
 use embedded_hal_async::spi::{ErrorType, Operation, SpiBus, SpiDevice};
+use embedded_io_async::{Read, Write};
+use embedded_storage::nor_flash::NorFlash;
 use fabswarm_firmware::{
-    PACKET,
-    link::{AirtimeLimit, Link, ListeningLink, SendDelay, packets_of},
+    PACKET, Parts,
+    health::Health,
+    link::{AirtimeLimit, Link, SendDelay, packets_of},
     packet::RadioState,
+    storage::PageFlash,
 };
-use lora_modulation::BaseBandModulationParams;
+pub use lora_modulation::{Bandwidth, BaseBandModulationParams, CodingRate, SpreadingFactor};
 use lora_phy::{
     LoRa, RxMode,
-    mod_params::{Bandwidth, CodingRate, ModulationParams, PacketParams, RadioError, SpreadingFactor},
+    mod_params::{ModulationParams, PacketParams, RadioError},
     mod_traits::{InterfaceVariant, RadioKind},
 };
 
 /// Bytes of a packet.
-pub const MTU: usize = 255;
+const MTU: usize = 255;
 /// Frames on their way in at once: four for each of two neighbours that send at the same time.
-pub const SLOTS: usize = 8;
+const SLOTS: usize = 8;
 /// Packets that wait to be sent: a frame, and news about members in front of it.
 const SENT: usize = 2 * packets_of(PACKET, MTU);
-
-/// The board's end of the radio, which listens meanwhile.
-pub type LoraEnd<'a> = ListeningLink<'a, MTU, SENT>;
 
 /// Symbols before a packet, as `fabswarm boards plan` counts them.
 const PREAMBLE: u8 = 8;
 /// How long a command may take, and a packet beyond its airtime.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-const CHIRPS: BaseBandModulationParams = BaseBandModulationParams::new(
-    match LORA_SPREADING {
-        7 => SpreadingFactor::_7,
-        8 => SpreadingFactor::_8,
-        9 => SpreadingFactor::_9,
-        10 => SpreadingFactor::_10,
-        11 => SpreadingFactor::_11,
-        12 => SpreadingFactor::_12,
-        _ => panic!("[radio] spreading must be 7 to 12"),
-    },
-    match LORA_BANDWIDTH_KHZ {
-        125 => Bandwidth::_125KHz,
-        250 => Bandwidth::_250KHz,
-        500 => Bandwidth::_500KHz,
-        _ => panic!("[radio] bandwidth_khz must be 125, 250 or 500"),
-    },
-    CodingRate::_4_5,
-);
+/// The channel of a board, from its `board.toml`.
+#[derive(Clone, Copy, Debug)]
+pub struct LoraConfig {
+    /// Spreading factor, bandwidth and code.
+    pub chirps: BaseBandModulationParams,
+    /// The centre of the channel.
+    pub frequency_khz: u32,
+    /// The share of an hour in which the radio may send.
+    pub duty_per_mille: u16,
+    /// The power to send with.
+    pub power_dbm: i32,
+}
+
+impl LoraConfig {
+    /// Time on the air of a packet.
+    fn airtime(&self, bytes: usize) -> Duration {
+        Duration::from_micros(self.chirps.time_on_air_us(Some(PREAMBLE), true, bytes as u8).into())
+    }
+}
+
+/// Runs an agent whose frames go by LoRa, and everything else by the serial port `port`. Call once.
+pub async fn run(
+    radio: impl RadioKind,
+    config: LoraConfig,
+    port: impl Read + Write,
+    parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
+) -> ! {
+    // Without its radio the board is of no use: it says so and starts again.
+    let mut radio = LoraLink::start(radio, config).await.expect("the radio does not start");
+    run_by_radio::<MTU, SENT, SLOTS>(&mut radio, port, parts).await
+}
 
 /// When the radio last had something to say, and whether somebody waits for that.
 static INTERRUPT: Mutex<CriticalSectionRawMutex, Cell<(Instant, bool)>> =
@@ -129,7 +141,8 @@ impl<B: SpiBus, S: FnMut(bool)> SpiDevice for RadioBus<B, S> {
 }
 
 /// The radio on one channel.
-pub struct LoraLink<R: RadioKind> {
+struct LoraLink<R: RadioKind> {
+    config: LoraConfig,
     lora: LoRa<R, Delay>,
     modulation: ModulationParams,
     sent: PacketParams,
@@ -145,17 +158,19 @@ pub struct LoraLink<R: RadioKind> {
 
 impl<R: RadioKind> LoraLink<R> {
     /// Starts the radio. Call once.
-    pub async fn start(radio: R) -> Result<Self, RadioError> {
+    async fn start(radio: R, config: LoraConfig) -> Result<Self, RadioError> {
+        let LoraConfig { chirps, frequency_khz, duty_per_mille, .. } = config;
         let mut lora = in_time(PATIENCE, LoRa::new(radio, false, Delay)).await?;
         let modulation =
-            lora.create_modulation_params(CHIRPS.sf, CHIRPS.bw, CHIRPS.cr, 1000 * LORA_FREQUENCY_KHZ)?;
+            lora.create_modulation_params(chirps.sf, chirps.bw, chirps.cr, 1000 * frequency_khz)?;
         let sent = lora.create_tx_packet_params(PREAMBLE.into(), false, true, false, &modulation)?;
         let received =
             lora.create_rx_packet_params(PREAMBLE.into(), false, MTU as u8, true, false, &modulation)?;
         // SAFETY: called once. Any bits are a valid limit, which checks them.
         let limit = unsafe { (*addr_of_mut!(AIRTIME)).assume_init_mut() };
-        limit.resume(LORA_DUTY_PER_MILLE);
+        limit.resume(duty_per_mille);
         Ok(Self {
+            config,
             lora,
             modulation,
             sent,
@@ -179,10 +194,11 @@ impl<R: RadioKind> LoraLink<R> {
     }
 
     async fn transmit(&mut self, packet: &[u8]) -> Result<(), RadioError> {
-        let airtime = airtime(packet.len());
+        let airtime = self.config.airtime(packet.len());
         let begun = Instant::now();
         self.settle().await?;
-        let prepared = self.lora.prepare_for_tx(&self.modulation, &mut self.sent, LORA_POWER_DBM, packet);
+        let power_dbm = self.config.power_dbm;
+        let prepared = self.lora.prepare_for_tx(&self.modulation, &mut self.sent, power_dbm, packet);
         in_time(PATIENCE, prepared).await?;
         in_time(airtime + PATIENCE, self.lora.tx()).await?;
         self.is_unsettled = false;
@@ -229,14 +245,9 @@ async fn in_time<T>(
     })
 }
 
-/// Time on the air of a packet.
-fn airtime(bytes: usize) -> Duration {
-    Duration::from_micros(CHIRPS.time_on_air_us(Some(PREAMBLE), true, bytes as u8).into())
-}
-
 impl<R: RadioKind> Link for LoraLink<R> {
     async fn send(&mut self, packet: &[u8]) {
-        if packet.len() > MTU || !self.limit.take(Instant::now(), airtime(packet.len())) {
+        if packet.len() > MTU || !self.limit.take(Instant::now(), self.config.airtime(packet.len())) {
             defmt::warn!("a packet is dropped: the law allows no more airtime in this hour");
             return;
         }
@@ -251,7 +262,7 @@ impl<R: RadioKind> Link for LoraLink<R> {
             match self.listen(packet).await {
                 Ok(length) => {
                     let ended = INTERRUPT.lock(|interrupt| interrupt.get().0);
-                    self.arrived = self.send_delay.sent_at(ended, airtime(length));
+                    self.arrived = self.send_delay.sent_at(ended, self.config.airtime(length));
                     return length;
                 }
                 Err(error) => {

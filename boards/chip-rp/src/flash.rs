@@ -1,0 +1,26 @@
+//! The flash chip of the board.
+
+use embassy_rp::{
+    Peri,
+    flash::{Blocking, Flash},
+    peripherals::FLASH,
+};
+
+/// Where the processor sees the flash.
+pub const FLASH_ADDRESS: usize = 0x1000_0000;
+
+/// The driver of the flash up to `BYTES`.
+pub type QspiFlash<const BYTES: usize> = Flash<'static, FLASH, Blocking, BYTES>;
+
+/// Starts the driver.
+pub fn start<const BYTES: usize>(flash: Peri<'static, FLASH>) -> QspiFlash<BYTES> {
+    Flash::new_blocking(flash)
+}
+
+/// The number that the maker gave the flash chip: the RP2040 itself has none.
+#[cfg(feature = "rp2040")]
+pub fn number<const BYTES: usize>(flash: &mut QspiFlash<BYTES>) -> Option<u64> {
+    let mut number = [0; 8];
+    flash.blocking_unique_id(&mut number).ok()?;
+    Some(u64::from_be_bytes(number))
+}
