@@ -14,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 REPOSITORY = "https://github.com/fabswarm/fabswarm/blob/main/"
@@ -65,11 +66,36 @@ def rustdoc(path):
     return re.sub(r"\[([^\]]+)\](?:\((?:super|crate|self)[^)]*\))?(?!\()", r"\1", text)
 
 
+def flashing(name, board):
+    if "flash_note" in board:
+        return board["flash_note"]
+    flash = f"`fabswarm boards flash --swarm swarm.toml --board {name}"
+    if "uf2" in board:
+        return f"hold BOOTSEL while you plug it in, then {flash} --agent 0`"
+    if board.get("boot_loader") == "esp-idf":
+        return f"plug its USB port in, then {flash} --all`; without control lines hold BOOT and press RESET first"
+    return f"plug its debug probe in, then {flash} --all`"
+
+
 def boards():
-    """A chapter for every board: what its program says of itself, and its `board.toml`."""
+    """A chapter for every board: its line in boards.md, how it is flashed, its pins, and its file."""
+    heads, rows = None, {}
+    for line in (DOCS / "boards.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        heads = heads or (cells if cells[0] == "board" else None)
+        rows.setdefault(cells[0].strip("`"), cells)
     for path in sorted((DOCS.parent / "boards").glob("*/board.toml")):
-        name, program = path.parent.name, path.parent / "src/main.rs"
-        text = f"# {name}\n\n{rustdoc(program) if program.exists() else ''}\n\n```toml\n{path.read_text().strip()}\n```\n"
+        name, board = path.parent.name, tomllib.loads(path.read_text())
+        facts = list(zip(heads, rows.get(name, [])))[1:]
+        if facts and "chip" in board:
+            facts.append(("to flash it", flashing(name, board)))
+        radio = board.get("radio", {}).items()
+        facts += [("radio", ", ".join(f"`{key} = {value}`" for key, value in radio if key != "jitter"))] if radio else []
+        facts += [(f"pin `{pin}`", wired) for pin, wired in board.get("pins", {}).items()]
+        table = "\n".join(f"| {fact} | {value} |" for fact, value in [("", ""), ("---", "---"), *facts])
+        program = path.parent / "src/main.rs"
+        about = rustdoc(program) if program.exists() else ""
+        text = f"# {name}\n\n{about}\n\n{table}\n\n```toml\n{path.read_text().strip()}\n```\n"
         place = {"path": f"boards/{name}.md", "source_path": None, "number": None, "parent_names": []}
         yield {"Chapter": {"name": name, "content": text, "sub_items": [], **place}}
 

@@ -1,5 +1,6 @@
 //! The boards: lints and builds each within its budget, and lists the sizes of images.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use crate::step;
 /// own, and each is built alone, for its own target.
 pub(crate) fn check() -> Result<()> {
     check_table()?;
+    names()?.iter().try_for_each(|board| check_pins(board))?;
     step::run_in("boards", "cargo", &["fmt", "--all", "--check"])?;
     let mut sizes = Vec::new();
     for board in names()? {
@@ -148,6 +150,32 @@ fn check_table() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails unless `[pins]` of a board names the pins of its program.
+fn check_pins(board: &str) -> Result<()> {
+    let Some(file) = read(board)? else { return Ok(()) };
+    let listed: BTreeSet<String> = file.pins.into_keys().collect();
+    let mut used = BTreeSet::new();
+    for path in step::output_of("git", &["ls-files", &format!("boards/{board}/src/*.rs")])?.lines() {
+        let text = fs::read_to_string(step::root().join(path))?;
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        used.extend(words.filter(|word| is_pin(word)).map(str::to_owned));
+    }
+    if listed != used {
+        bail!("[pins] of boards/{board}/board.toml lists {listed:?}, and its program uses {used:?}");
+    }
+    Ok(())
+}
+
+/// Whether a HAL calls a pin so: `PIN_25`, `P0_13` or `PB5`.
+fn is_pin(word: &str) -> bool {
+    let port = word.strip_prefix('P');
+    let number = port.and_then(|port| {
+        let named = ["IN_", "0_", "1_"].into_iter().find_map(|start| port.strip_prefix(start));
+        named.or_else(|| port.strip_prefix(|letter: char| ('A'..='H').contains(&letter)))
+    });
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 /// The folders under `boards/` that are boards, sorted.

@@ -40,6 +40,9 @@ pub struct BoardToml {
     pub radio: Option<Radio>,
     /// Where its boot loader takes UF2 files.
     pub uf2: Option<Uf2Drive>,
+    /// What is wired to which pin, for its page in the book.
+    #[serde(default)]
+    pub pins: BTreeMap<String, String>,
     /// A note for the person who flashes it.
     pub flash_note: Option<String>,
     /// Facts of its chip that a debug probe can read.
