@@ -2,12 +2,14 @@
 
 use crate::firmware::{MOST_WORDS, check_sizes};
 use crate::lock_step::LockStepBoards;
+use crate::machine::rig::Rig;
 use crate::slots::SlotBoards;
 use crate::{AgentLocation, Error, Placement};
 use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, ExactAgents};
+use std::path::Path;
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// Words of the shadows of most problems.
@@ -54,7 +56,10 @@ fn start(
 ) -> Result<LockStepBoards, Error> {
     let will_remember = |agent| air.will_remember(agent, 0);
     let pattern = placement.serial_pattern.as_deref();
-    let mut boards = LockStepBoards::start(task, setup, locations, *rounds, will_remember, pattern)?;
+    let file = &scenario.swarm.rig;
+    let rig = if file.is_empty() { None } else { Some(Rig::read(Path::new(file))?) };
+    let rig = rig.as_ref();
+    let mut boards = LockStepBoards::start(task, setup, locations, *rounds, will_remember, pattern, rig)?;
     boards.fleet.lost_boards = scenario.swarm.lost_boards;
     boards.fleet.interrupted = Arc::clone(interrupted);
     Ok(boards)

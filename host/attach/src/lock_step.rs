@@ -9,7 +9,7 @@ use crate::compare::divergence::FramePair;
 use crate::compare::state_dump::StateDump;
 use crate::firmware::check_sizes;
 use crate::fleet::{Fleet, Launcher};
-use crate::machine::BoardLink;
+use crate::machine::{BoardLink, rig::Rig};
 use crate::provision::page::PageMaker;
 use crate::{AgentLocation, Error};
 use board::LockStepBoard;
@@ -43,7 +43,8 @@ pub(crate) struct LockStepBoards {
 impl LockStepBoards {
     /// Starts a board for each agent that `locations` places on one. Only agents for which `will_remember` holds save their state
     /// every round, which takes a fifth of a round: those that will be restarted with their memory. Real boards are those on the
-    /// serial ports that `serial_pattern` matches, in the order of their chips; each gets a page for its chip.
+    /// serial ports that `serial_pattern` matches, in the order of their chips; each gets a page for its chip. With a `rig`, crashes cut their
+    /// power.
     pub(crate) fn start(
         task: &Task<f32>,
         setup: &AgentSetup,
@@ -51,6 +52,7 @@ impl LockStepBoards {
         rounds: u32,
         will_remember: impl Fn(usize) -> bool,
         serial_pattern: Option<&str>,
+        rig: Option<&Rig>,
     ) -> Result<Self, Error> {
         let needs = check_sizes(task, locations.len())?;
         let forgets = |(_, location): &(usize, &AgentLocation)| **location == AgentLocation::Serial;
@@ -59,7 +61,7 @@ impl LockStepBoards {
         if let Some((agent, _)) = remembering {
             return Err(Diagnostic::new(
                 format!(
-                    "faults.crashes lets agent {agent} keep its memory, and a board on a serial port cannot be cut off its power"
+                    "faults.crashes lets agent {agent} keep its memory, and a board on a serial port would have to write its flash in every round"
                 ),
                 "write `forgets` behind its crash, or place the agent elsewhere",
             )
@@ -67,7 +69,7 @@ impl LockStepBoards {
         }
         let pages = PageMaker::new(task, setup, Pace::Air, rounds);
         let saves_state = &will_remember;
-        let launcher = Launcher { pages, needs, locations, serial_pattern, radio: None, saves_state };
+        let launcher = Launcher { pages, needs, locations, serial_pattern, rig, radio: None, saves_state };
         let boards = Self::follow_from_start(launcher.launch(LockStepBoard::new)?)?;
         Ok(Self { key: setup.key.as_ref().map(|key| Key::new(key.bytes())), ..boards })
     }

@@ -8,6 +8,7 @@ mod packet_stream;
 mod pico;
 mod process;
 mod qemu;
+pub(crate) mod rig;
 pub mod serial;
 pub(crate) mod temp_dir;
 
@@ -38,7 +39,7 @@ impl LinkConfig<'_> {
     }
 }
 
-/// Runs a board, below its packets. The defaults are those of a real board, whose power and log are out of the host's reach.
+/// Runs a board, below its packets. The defaults are those of a real board without a rig, whose power and log are out of the host's reach.
 pub(crate) trait Machine: std::fmt::Debug {
     /// The number of the chip that it must be: only real boards have one.
     fn chip(&self) -> Option<u64> {

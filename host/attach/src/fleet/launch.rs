@@ -3,6 +3,7 @@
 use super::Fleet;
 use crate::firmware::Firmware;
 use crate::firmware::firmware_crate::FirmwareConfig;
+use crate::machine::rig::{PowerSwitch, Rig};
 use crate::machine::serial::{self, FoundBoard};
 use crate::machine::temp_dir::LockedTempDir;
 use crate::machine::{BoardLink, LinkConfig};
@@ -20,8 +21,8 @@ use zeroize::Zeroizing;
 pub(crate) enum PageTarget {
     /// A process that runs this firmware.
     Process(Arc<Firmware>),
-    /// A real board.
-    Port(FoundBoard),
+    /// A real board, and its power switch if it is in a rig.
+    Port(FoundBoard, Option<Box<PowerSwitch>>),
 }
 
 pub(crate) struct BoardPage {
@@ -37,6 +38,8 @@ pub(crate) struct Launcher<'a> {
     pub(crate) needs: FirmwareConfig,
     pub(crate) locations: &'a [AgentLocation],
     pub(crate) serial_pattern: Option<&'a str>,
+    /// The power switches of real boards.
+    pub(crate) rig: Option<&'a Rig>,
     /// The radio that slots were planned for, if there are slots.
     pub(crate) radio: Option<RadioKind>,
     /// Whether an agent saves its state in every round.
@@ -91,7 +94,8 @@ impl Launcher<'_> {
         let key_number = u32::try_from(now).unwrap_or(u32::MAX);
         let page = Page { chip: board.chip, key_number, ..self.pages.page(agent, &board.name) };
         let bytes = page_bytes(page, page_room(&board.name, self.radio)?)?;
-        Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Port(board) })
+        let power = self.rig.map(|rig| rig.switch(&board)).transpose()?;
+        Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Port(board, power) })
     }
 }
 
@@ -101,7 +105,7 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
         let temp_dir = LockedTempDir::new()?;
         let poll = Poll::new().map_err(error::wait)?;
         let on_ports = pages.iter().filter_map(|page| match &page.target {
-            PageTarget::Port(found) => Some((found.clone(), &**page.bytes)),
+            PageTarget::Port(found, _) => Some((found.clone(), &**page.bytes)),
             PageTarget::Process(_) => None,
         });
         let mut ready = serial_pages::prepare(on_ports.collect()).map_err(Diagnostic::from)?.into_iter();
@@ -111,8 +115,8 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
             let link = match target {
                 PageTarget::Process(firmware) => BoardLink::start(config, firmware, bytes)?,
                 // There are as many as were prepared.
-                PageTarget::Port(_) => match ready.next() {
-                    Some(ready) => BoardLink::take_over(config, ready, bytes)?,
+                PageTarget::Port(_, power) => match ready.next() {
+                    Some(ready) => BoardLink::take_over(config, ready, power.clone(), bytes)?,
                     None => continue,
                 },
             };

@@ -171,10 +171,12 @@ impl LockStepBoard {
         self.link.machine.restart()
     }
 
-    /// Brings a lost real board back: opens its port again, or resets it if it sends no boot packet.
+    /// Brings a real board back that is lost or got its power again: opens its port, or resets it if it sends no boot packet.
     pub(crate) fn recall(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
         if self.link.is_unplugged() {
-            self.waited_since = Instant::now();
+            if self.is_lost() {
+                self.waited_since = Instant::now();
+            }
             return self.link.connect(poll);
         }
         let is_silent = self.link.is_serial() && self.phase == BoardPhase::Lost;

@@ -275,13 +275,16 @@ impl LockStepBoards {
         Ok(())
     }
 
-    /// Regularly tries to bring lost boards back.
+    /// Regularly tries to bring boards back that are lost or start again.
     fn recall_boards(&mut self) -> Result<(), Error> {
         if !self.fleet.is_recall_due() {
             return Ok(());
         }
         let Fleet { boards, poll, .. } = &mut self.fleet;
-        Ok(boards.iter_mut().filter(|board| board.is_lost()).try_for_each(|board| board.recall(poll))?)
+        Ok(boards
+            .iter_mut()
+            .filter(|board| board.is_lost() || !board.is_away())
+            .try_for_each(|board| board.recall(poll))?)
     }
 
     /// Grants rounds to idle boards, first to those that can go through most, and none after slot `last`. A board whose frames

@@ -287,7 +287,7 @@ fn a_socket_in_use_is_reported() {
 fn native_boards(agents: &[usize], task: &Task<f32>, setup: &AgentSetup) -> LockStepBoards {
     let mut locations = [AgentLocation::InProcess; 10];
     agents.iter().for_each(|&agent| locations[agent] = AgentLocation::Board(BoardKind::Native));
-    LockStepBoards::start(task, setup, &locations, 20, |_| false, None).unwrap()
+    LockStepBoards::start(task, setup, &locations, 20, |_| false, None, None).unwrap()
 }
 
 /// Boards whose rewards are not those of their shadows.

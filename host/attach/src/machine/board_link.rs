@@ -4,6 +4,7 @@ use super::{
     LinkConfig, Machine, log_name,
     packet_stream::PacketStream,
     process::BoardProcess,
+    rig::PowerSwitch,
     serial::{ReadyBoard, SerialBoard},
 };
 use crate::error;
@@ -44,9 +45,15 @@ impl BoardLink {
         Ok(Self::new(config, firmware.kind.board().to_owned(), page, Box::new(process)))
     }
 
-    /// Takes over a real board that has `page` and has just started.
-    pub(crate) fn take_over(config: LinkConfig, ready: ReadyBoard, page: &[u8]) -> Result<Self, Diagnostic> {
+    /// Takes over a real board that has `page` and has just started, with its power switch if it is in a rig.
+    pub(crate) fn take_over(
+        config: LinkConfig,
+        ready: ReadyBoard,
+        power: Option<Box<PowerSwitch>>,
+        page: &[u8],
+    ) -> Result<Self, Diagnostic> {
         let ReadyBoard { board, port, early_bytes, name } = ready;
+        let board = SerialBoard { power, ..board };
         let path = config.folder.join(log_name(config.agent));
         let note = format!("{name} on {}\n", board.path.display());
         fs::write(&path, note).map_err(|source| error::file(&path, source))?;
@@ -81,7 +88,7 @@ impl BoardLink {
         self.machine.connect()?.map_or(Ok(()), |stream| self.attach(stream, poll))
     }
 
-    /// Kills the process, and erases the stored state unless `keeps_memory`. A real board is reset.
+    /// Kills the process, and erases the stored state unless `keeps_memory`. A real board is reset, or its power cut.
     pub(crate) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
         self.is_frozen = false;
         if self.machine.kill(keeps_memory)? {

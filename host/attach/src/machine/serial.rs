@@ -15,6 +15,7 @@ use super::Machine;
 use super::boot_check::{last_panic, printable};
 use super::cable::Cable;
 use super::packet_stream::PacketStream;
+use super::rig::PowerSwitch;
 use crate::firmware::board_kind::PacketFraming;
 use fabswarm_board_file::SerialPort as ControlLines;
 use fabswarm_diagnostic::Diagnostic;
@@ -138,6 +139,7 @@ pub(crate) struct SerialBoard {
     pub(crate) chip: u64,
     pub(crate) baud: u32,
     pub(crate) lines: ControlLines,
+    pub(crate) power: Option<Box<PowerSwitch>>,
 }
 
 impl SerialBoard {
@@ -152,7 +154,16 @@ impl Machine for SerialBoard {
     }
 
     fn connect(&mut self) -> Result<Option<PacketStream>, Diagnostic> {
-        Ok(line::open(&self.path, self.baud, self.lines, Duration::ZERO).ok().map(Self::stream))
+        let path = self.power.as_ref().and_then(|power| power.port()).unwrap_or(&self.path);
+        Ok(line::open(path, self.baud, self.lines, Duration::ZERO).ok().map(Self::stream))
+    }
+
+    fn kill(&mut self, _keeps_memory: bool) -> Result<bool, Diagnostic> {
+        self.power.as_ref().map_or(Ok(false), |power| power.cut().map(|()| true))
+    }
+
+    fn restart(&mut self) -> Result<(), Diagnostic> {
+        self.power.as_ref().map_or(Ok(()), |power| power.restore())
     }
 }
 

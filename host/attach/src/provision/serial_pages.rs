@@ -47,6 +47,7 @@ pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard
                 baud: board.baud,
                 lines: lines_of(&board.name),
                 path: board.path,
+                power: None,
             },
             port,
             early_bytes,

@@ -42,6 +42,7 @@ impl SlotBoards {
             needs,
             locations,
             serial_pattern: placement.serial_pattern.as_deref(),
+            rig: None,
             radio: Some(plan.radio.kind),
             saves_state: &|_| false,
         };

@@ -47,6 +47,8 @@ pub(crate) struct PluggedBoard {
     is_over: Arc<AtomicBool>,
     has_spoken: Arc<AtomicBool>,
     log: PathBuf,
+    /// Cut its power and restore it.
+    pub(crate) commands: [String; 2],
 }
 
 impl PluggedBoard {
@@ -74,11 +76,18 @@ impl PluggedBoard {
             }
         };
         let mut listener = Some(listen());
+        let (pid, off) = (file("pid"), file("off"));
+        let commands = [
+            format!("touch {0} && kill -9 $(cat {1})", off.display(), pid.display()),
+            format!("rm {}", off.display()),
+        ];
         let spawn = {
             let log = log.clone();
             move || {
                 let log = File::options().create(true).append(true).open(&log).unwrap();
-                Command::new(&program[0]).args(&program[1..]).stderr(log).spawn().unwrap()
+                let child = Command::new(&program[0]).args(&program[1..]).stderr(log).spawn().unwrap();
+                fs::write(&pid, child.id().to_string()).unwrap();
+                child
             }
         };
         let process = Arc::new(Mutex::new(spawn()));
@@ -98,14 +107,15 @@ impl PluggedBoard {
                 }
                 // One that resets itself connects again; one that has ended has lost its power for a moment.
                 let mut process = power.lock().unwrap();
-                if !end.load(Ordering::Relaxed) && process.try_wait().unwrap().is_some() {
+                let has_ended = process.try_wait().unwrap().is_some();
+                if !end.load(Ordering::Relaxed) && has_ended && !off.exists() {
                     *process = spawn();
                 }
                 drop(process);
                 thread::sleep(Duration::from_millis(2));
             }
         });
-        Self { name, plug, process, is_over, has_spoken, log }
+        Self { name, plug, process, is_over, has_spoken, log, commands }
     }
 
     /// A board of its kind on a clean line.

@@ -68,6 +68,38 @@ fn a_board_that_is_unplugged_reset_or_disturbed_rejoins() {
     assert_eq!(folder.summary("out")["digest_mismatches"], 0);
 }
 
+/// In place of a hub or a relay, the commands of the rig kill the process of the board and let it start again.
+#[test]
+fn power_is_cut_by_the_commands_of_a_rig() {
+    let folder = Folder::new();
+    let board = board(&folder, 0xA1);
+    let [off, on] = &board.commands;
+    let rig = |number: &str, port: &str, off: &str| {
+        let chip = format!("[[chip]]\nnumber = {number:?}\nport = {port:?}\noff = {off:?}\non = {on:?}\n");
+        folder.write("rig.toml", chip);
+    };
+    let crash =
+        "--agents 3 --rounds 200 --error-below 0 --crashes '0@50+20 forgets' --rig rig.toml --out out";
+    let runs = || Ended::from(run(&folder, ":1,in-process", crash).output().unwrap());
+    let port = folder.join("usb-fabswarm_161").display().to_string();
+    for (number, port, off, expected) in [
+        ("a2", &*port, &**off, "the rig has no power switch for chip 00000000000000a1 on "),
+        ("a1", "/dev/null", off, "and the rig has it on /dev/null"),
+        ("a1", &port, "echo no hub >&2; false", "`echo no hub >&2; false` failed: exit status: 1, no hub"),
+    ] {
+        rig(number, port, off);
+        assert_contains(&runs().stderr, expected);
+    }
+    folder.write("rig.toml", "[[chip]]\nnumber = 1\n");
+    assert_contains(&runs().stderr, "cannot use the rig ");
+    let log = folder.join("power.log").display().to_string();
+    rig("a1", &port, &format!("{off} && echo off >> {log}"));
+    runs().check(0, "");
+    assert_eq!(folder.read("power.log").lines().count(), 1);
+    let summary = folder.summary("out");
+    assert_eq!((&summary["digest_checks"], &summary["digest_mismatches"]), (&180.into(), &0.into()));
+}
+
 /// Bytes that are still to be changed or lost.
 static SPOILED: AtomicU32 = AtomicU32::new(0);
 

@@ -1,0 +1,94 @@
+//! A rig of real boards: which port and power switch belong to which chip.
+
+use super::serial::FoundBoard;
+use fabswarm_diagnostic::Diagnostic;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fs, io};
+
+/// The file of `swarm.rig`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rig {
+    chip: Vec<PowerSwitch>,
+}
+
+/// A `[[chip]]` of the file: commands that cut the power of its board and restore it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PowerSwitch {
+    /// In hexadecimal digits, as `boards list` prints it.
+    number: String,
+    /// Where its board must be.
+    port: Option<PathBuf>,
+    off: String,
+    on: String,
+}
+
+impl Rig {
+    /// Reads the file at `path`.
+    pub(crate) fn read(path: &Path) -> Result<Self, Diagnostic> {
+        let read = || toml_edit::de::from_str(&fs::read_to_string(path)?).map_err(io::Error::other);
+        read().map_err(|error| {
+            Diagnostic::new(
+                format!("cannot use the rig {}: {}", path.display(), error.to_string().trim()),
+                "each `[[chip]]` has texts `number`, `off`, `on`, and `port` if you like; see docs/real-boards.md",
+            )
+        })
+    }
+
+    /// The switch of a board, which must be on its port.
+    pub(crate) fn switch(&self, board: &FoundBoard) -> Result<Box<PowerSwitch>, Diagnostic> {
+        let number = |switch: &PowerSwitch| u64::from_str_radix(&switch.number, 16).ok();
+        let (chip, path) = (board.chip.unwrap_or_default(), board.path.display());
+        let Some(switch) = self.chip.iter().find(|switch| number(switch) == board.chip) else {
+            return Err(Diagnostic::new(
+                format!("the rig has no power switch for chip {chip:016x} on {path}"),
+                format!(
+                    "add a `[[chip]]` with `number = \"{chip:016x}\"`, or match other ports by `serial:PATTERN`"
+                ),
+            ));
+        };
+        match &switch.port {
+            Some(port) if fs::canonicalize(port).ok() != fs::canonicalize(&board.path).ok() => {
+                Err(Diagnostic::new(
+                    format!("chip {chip:016x} is on {path}, and the rig has it on {}", port.display()),
+                    "plug its board in there, or correct `port`: its power switch may be another board's",
+                ))
+            }
+            _ => Ok(Box::new(switch.clone())),
+        }
+    }
+}
+
+impl PowerSwitch {
+    /// The port, if the file names it: a board may get another name when it is back.
+    pub(super) fn port(&self) -> Option<&Path> {
+        self.port.as_deref()
+    }
+
+    pub(super) fn cut(&self) -> Result<(), Diagnostic> {
+        run(&self.off)
+    }
+
+    pub(super) fn restore(&self) -> Result<(), Diagnostic> {
+        run(&self.on)
+    }
+}
+
+/// Runs a command of the user's to its end.
+fn run(command: &str) -> Result<(), Diagnostic> {
+    let failed = |reason: &str| {
+        Diagnostic::new(
+            format!("the rig's command `{command}` failed: {reason}"),
+            "run it by hand, and correct the rig",
+        )
+    };
+    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(&error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(&format!("{}, {}", output.status, String::from_utf8_lossy(&output.stderr).trim())))
+}
