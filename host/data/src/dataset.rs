@@ -8,6 +8,7 @@ const MOST_CLASSES: usize = 256;
 /// Training and test samples of a classification task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
+    /// Classes that labels name.
     pub classes: usize,
     /// Samples to deal out to the agents.
     pub train: LabelledSamples,
@@ -15,15 +16,19 @@ pub struct Dataset {
     pub test: LabelledSamples,
 }
 
+/// Samples with their classes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledSamples {
+    /// The inputs, in the order of the labels.
     pub inputs: Inputs,
     /// The true class of each.
     pub labels: Vec<u8>,
 }
 
+/// The inputs of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inputs {
+    /// Pictures.
     Images(Images),
     /// Numbers as they are, of a user's own file.
     Features(Features),
@@ -34,6 +39,7 @@ pub enum Inputs {
 }
 
 impl Inputs {
+    /// How many there are.
     pub fn count(&self) -> usize {
         match self {
             Self::Images(images) => images.count(),
@@ -44,6 +50,7 @@ impl Inputs {
     }
 }
 
+/// Vectors of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
     /// Height, width, channels; 1 × features × 1 where an input is no picture.
@@ -53,10 +60,12 @@ pub struct Features {
 }
 
 impl Features {
+    /// Numbers of one input.
     pub fn words(&self) -> usize {
         self.shape.iter().product()
     }
 
+    /// How many inputs there are.
     pub fn count(&self) -> usize {
         self.values.len().checked_div(self.words()).unwrap_or(0)
     }
@@ -79,6 +88,7 @@ impl Images {
         self.shape.iter().product()
     }
 
+    /// How many pictures there are.
     pub fn count(&self) -> usize {
         self.pixels.len().checked_div(self.words()).unwrap_or(0)
     }
@@ -134,6 +144,7 @@ impl Normalisation {
 /// Sentences of one length, cut or padded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
+    /// Tokens of a sentence, padding included.
     pub length: usize,
     /// Every sentence in turn.
     pub ids: Vec<u32>,
@@ -142,6 +153,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// How many sentences there are.
     pub fn count(&self) -> usize {
         self.used.len()
     }

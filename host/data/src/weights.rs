@@ -9,6 +9,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::error::{in_file, io_error};
 
+/// The tensors of a pretrained model, by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PretrainedWeights {
     folder: PathBuf,
@@ -18,7 +19,9 @@ pub struct PretrainedWeights {
 /// A tensor in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightTensor {
+    /// Its dimensions.
     pub shape: Vec<usize>,
+    /// Its numbers.
     pub words: Vec<f32>,
 }
 
@@ -112,6 +115,7 @@ fn plain_name(name: &str) -> String {
 const FEW: usize = 5;
 
 impl PretrainedWeights {
+    /// The tensors, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &WeightTensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }

@@ -5,17 +5,24 @@ use serde::Deserialize;
 /// An agent whose radio is off, or that is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
+    /// The number of the agent.
     pub agent: usize,
+    /// The first round in which it is away.
     pub from: u32,
+    /// Rounds for which it is away.
     pub rounds: u32,
 }
 
 /// An agent that stops at the start of a round and starts again some rounds later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crash {
+    /// The number of the agent.
     pub agent: usize,
+    /// The round at whose start it stops.
     pub round: u32,
+    /// Rounds after which it starts again.
     pub down_rounds: u32,
+    /// Whether it starts with the state in which it stopped.
     pub keeps_memory: bool,
 }
 

@@ -49,6 +49,7 @@ pub fn bytes(count: u64) -> String {
 /// Why a run folder cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each error explains its fields")]
 pub enum Error {
     /// The folder holds something already.
     #[error("the output folder {path} is not empty\nhelp: name another one with --out, or empty it", path = path.display())]

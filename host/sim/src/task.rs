@@ -32,9 +32,13 @@ pub type Score = (String, f64);
 /// The problem of a whole swarm.
 #[derive(Clone, Debug)]
 pub enum Task<S> {
+    /// Value of a policy from private rewards.
     PolicyEvaluation(PolicyEvaluationData<S>),
+    /// Regulariser of a classifier.
     HyperTuning(hyper_tuning::HyperTuningData<S>),
+    /// Weights of samples with corrupted labels.
     HyperCleaning(hyper_cleaning::HyperCleaningData<S>),
+    /// Trust in the sensors of a flying swarm.
     SensorTrust(sensor_trust::SensorTrustData<S>),
     /// A problem that a program brings.
     Own {

@@ -90,9 +90,13 @@ impl Serialize for FinalError {
 pub struct CommonSummary {
     /// Version of fabswarm.
     pub version: &'static str,
+    /// The algorithm, by its name in a scenario.
     pub algorithm: &'static str,
+    /// The topology, by its name in a scenario.
     pub topology: &'static str,
+    /// Agents of the swarm.
     pub agents: usize,
+    /// The seed of the run.
     pub seed: u64,
     /// Why it ended.
     pub stopped_because: StoppedBecause,
@@ -148,6 +152,7 @@ impl CommonSummary {
 /// The result of a trial; `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
+    /// The section that all commands write.
     #[serde(flatten)]
     pub common: CommonSummary,
     /// The problem.

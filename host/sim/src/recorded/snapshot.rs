@@ -14,16 +14,22 @@ pub(super) type MatrixRows = Vec<Vec<f64>>;
 pub struct Snapshot {
     /// The round.
     pub k: u64,
+    /// x, a row per agent.
     #[serde(default)]
     pub x: MatrixRows,
+    /// y, a row per agent.
     #[serde(default)]
     pub y: MatrixRows,
+    /// z, a row per agent.
     #[serde(default)]
     pub z: MatrixRows,
+    /// The trackers of x.
     #[serde(default)]
     pub tx: MatrixRows,
+    /// The trackers of y.
     #[serde(default)]
     pub ty: MatrixRows,
+    /// The trackers of z.
     #[serde(default)]
     pub tz: MatrixRows,
     /// Mean relative distance of x from the solution.

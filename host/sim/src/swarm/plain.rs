@@ -38,9 +38,9 @@ pub enum MixingRule<S> {
     Degrees(Weights),
     /// Given, row-major, the same in every round; the schedule names their non-zero entries.
     Explicit {
-        // A, row-stochastic.
+        /// A, row-stochastic.
         a: Vec<S>,
-        // B, column-stochastic.
+        /// B, column-stochastic.
         b: Vec<S>,
     },
 }

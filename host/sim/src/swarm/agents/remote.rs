@@ -17,9 +17,17 @@ pub struct DigestCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardChange {
     /// It is gone, and its memory with it.
-    Lost { agent: usize },
+    Lost {
+        /// Its agent.
+        agent: usize,
+    },
     /// It is there again and waits for [`Remote::restart`].
-    Returned { agent: usize, boot: u32 },
+    Returned {
+        /// Its agent.
+        agent: usize,
+        /// Its boot.
+        boot: u32,
+    },
 }
 
 /// The end of a round of a board's shadow.

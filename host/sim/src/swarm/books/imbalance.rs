@@ -18,6 +18,7 @@ pub struct BrokenBooks {
 /// How books can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each fault explains its fields")]
 pub enum Imbalance {
     /// An agent collects from a sender that gives it no share.
     #[error("agent {receiver} collected from agent {sender}, which has no share for it")]
