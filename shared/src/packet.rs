@@ -19,10 +19,11 @@
 //! | page | to the board in service | `10`, an offset, then bytes of its new page from there on; at offset 0 the old one is erased |
 //! | identify | to the board that waits | `11`: the board blinks |
 //! | taken | to the host | `12`, round, then two sets, bit i of byte j is agent 8j+i: whose frames of that round it took, and whose frames of the next one wait: before the telemetry of the round, if no host simulates the air |
+//! | sensed | to the host | `13`, [`SensorState`], then the telemetry packet: from boards with a sensor |
 
 mod report;
 
-pub use report::{BoardIdentity, Boot, RadioState, ResetCause, Telemetry};
+pub use report::{BoardIdentity, Boot, RadioState, ResetCause, SensorState, Telemetry};
 
 use crate::wire::frame;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,8 @@ const LAYOUT: &str = "\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
     deepest_stack_bytes:u32?,slot_error_us:i32?,radio:(rssi_dbm:i16?,lqi:u8?,damaged:u32?,busy:u32,restarts:u32)?,x:f32*;\
     start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;tell:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
-    reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11;taken:12,round:u32,senders:u8*";
+    reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11;taken:12,round:u32,senders:u8*;\
+    sensed:13,reading:u32?,silent:u32,refused:u32,telemetry";
 
 /// Hash of the format of packets and of the frames in them: a board and a host that differ in it cannot understand each other.
 pub const SCHEMA: u32 = frame::hash(frame::SCHEMA, LAYOUT);
@@ -163,6 +165,9 @@ enum BoardBoundHeader {
     Mark(u32),
 }
 
+/// The number in front of the telemetry of a board with a sensor.
+const SENSED: u8 = 13;
+
 /// The number of [`PacketHeader::Reset`], from which on packets are read by [`Packet::decode_service`].
 const FIRST_SERVICE: u8 = 8;
 
@@ -211,12 +216,20 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// [`Malformed`] for an unknown kind, a header cut short, or a rest that fits none.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (sensor, bytes) = match bytes.split_first() {
+            Some((&SENSED, rest)) => {
+                let (sensor, rest) = postcard::take_from_bytes(rest).map_err(|_| Malformed)?;
+                (Some(sensor), rest)
+            }
+            _ => (None, bytes),
+        };
         let (header, rest) = postcard::take_from_bytes(bytes).map_err(|_| Malformed)?;
         match header {
-            PacketHeader::Frame if !rest.is_empty() => Ok(Self::Frame(rest)),
             PacketHeader::Telemetry(telemetry) if rest.len().is_multiple_of(4) => {
-                Ok(Self::Telemetry(telemetry, WordBytes(rest)))
+                Ok(Self::Telemetry(Telemetry { sensor, ..telemetry }, WordBytes(rest)))
             }
+            _ if sensor.is_some() => Err(Malformed),
+            PacketHeader::Frame if !rest.is_empty() => Ok(Self::Frame(rest)),
             PacketHeader::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
             PacketHeader::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
             PacketHeader::RoundOver(over) if rest.is_empty() => Ok(Self::RoundOver(over)),
@@ -303,6 +316,22 @@ pub fn write_telemetry(
     Ok(end)
 }
 
+/// Writes the telemetry packet of a board with a sensor, as [`write_telemetry`] does that of others.
+///
+/// # Errors
+/// [`Malformed`] when it does not fit.
+pub fn write_sensed_telemetry(
+    telemetry: Telemetry,
+    x: impl Iterator<Item = f32>,
+    out: &mut [u8],
+) -> Result<usize, Malformed> {
+    let Some(sensor) = telemetry.sensor else { return write_telemetry(telemetry, x, out) };
+    let (kind, rest) = out.split_first_mut().ok_or(Malformed)?;
+    *kind = SENSED;
+    let length = postcard::to_slice(&sensor, rest).map_err(|_| Malformed)?.len();
+    Ok(1 + length + write_telemetry(telemetry, x, &mut rest[length..])?)
+}
+
 fn append(start: usize, bytes: &[u8], out: &mut [u8]) -> Result<usize, Malformed> {
     let end = start + bytes.len();
     out.get_mut(start..end).ok_or(Malformed)?.copy_from_slice(bytes);
@@ -351,6 +380,7 @@ mod tests {
         deepest_stack_bytes: Some(2048),
         slot_error_us: Some(-70),
         radio: Some(RadioState { rssi_dbm: Some(-91), lqi: None, damaged: Some(2), busy: 0, restarts: 1 }),
+        sensor: None,
     };
 
     /// 1.5 and −0.
@@ -409,6 +439,22 @@ mod tests {
         assert_eq!(boot_schema(&out[..length - 20]), Some(("mps2-an386", 7)));
         assert_eq!(boot_schema(&[2, 0, 0]), None);
         assert_eq!(boot_schema(&[]), None);
+    }
+
+    #[test]
+    fn a_sensor_reports_in_front_of_the_telemetry_alone() {
+        let sensor = Some(SensorState { reading: Some(1.25_f32.to_bits()), silent: 3, refused: 70_000 });
+        let sensed = Telemetry { sensor, ..TELEMETRY };
+        let mut out = [0; 96];
+        let length = write_sensed_telemetry(sensed, [1.5].into_iter(), &mut out).unwrap();
+        let x = 1.5_f32.to_le_bytes();
+        assert_eq!(Packet::decode(&out[..length]), Ok(Packet::Telemetry(sensed, WordBytes(&x))));
+        let without = Packet::Telemetry(TELEMETRY, WordBytes(&x)).encode(&mut [0; 96]).unwrap();
+        assert_eq!(write_telemetry(sensed, [1.5].into_iter(), &mut [0; 96]), Ok(without));
+        assert_eq!(write_sensed_telemetry(sensed, [1.5].into_iter(), &mut out[..length - 1]), Err(Malformed));
+        let frame = length - without;
+        out[frame] = 0;
+        assert_eq!(Packet::decode(&out), Err(Malformed), "a frame in the place of telemetry");
     }
 
     #[test]

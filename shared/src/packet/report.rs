@@ -90,6 +90,21 @@ pub struct Telemetry {
     pub slot_error_us: Option<i32>,
     /// The report of its radio, where frames go by radio.
     pub radio: Option<RadioState>,
+    /// The report of its sensor, if it has one: in front of the packet, so that other boards need not have the code.
+    #[serde(skip)]
+    pub sensor: Option<SensorState>,
+}
+
+/// A sensor's last reading, and its counts since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SensorState {
+    /// The bits of the reading that the agent takes at the end of the round which begins or, where no host simulates the air, took at
+    /// the end of the one which ended; `None` if the sensor gave none.
+    pub reading: Option<u32>,
+    /// Rounds for which it gave none.
+    pub silent: u32,
+    /// What it sent that was no reading.
+    pub refused: u32,
 }
 
 /// A radio's report on the last packet that it heard, and its counts since its start.
