@@ -296,6 +296,11 @@ where
         self.fault
     }
 
+    /// Passes a fresh reading to its problem, before the round ends whose gradient is the first to depend on it.
+    pub fn take_reading(&mut self, value: f32) {
+        self.problem.take_reading(self.round, value);
+    }
+
     /// The largest frame it sends.
     pub fn largest_frame(&self) -> usize {
         let data = DATA_HEADER_MAX + Width::Full.payload_bytes(self.ledger.words());

@@ -26,6 +26,7 @@
 //! linear algebra crate: a board reads them in place from flash, and the order of operations is fixed in this crate.
 
 mod delegate;
+mod fresh;
 mod gradient_check;
 mod hyper_cleaning;
 mod hyper_tuning;
@@ -33,6 +34,7 @@ mod policy_evaluation;
 mod sensor_trust;
 mod softmax;
 
+pub use fresh::{FRESH_READINGS, SensedProblem, refresh};
 pub use gradient_check::{GradientCheckError, GradientKind, check_gradients};
 pub use hyper_cleaning::HyperCleaning;
 pub use hyper_tuning::HyperTuning;
@@ -229,6 +231,9 @@ pub trait Problem<S: Scalar> {
 
     /// `∇g_i(x, y)` into `dx`, `dy`.
     fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]);
+
+    /// Takes a fresh reading in `round`, if a sensor replaces data of the problem while it runs.
+    fn take_reading(&mut self, _round: u32, _value: S) {}
 
     /// Brings x back into the set it must stay in.
     fn project(&self, _x: &mut [S]) {}
