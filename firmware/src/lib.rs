@@ -22,9 +22,11 @@ mod fmt;
 mod flight_log;
 pub mod health;
 pub mod link;
+mod mavlink;
 mod round_log;
 mod rounds;
 mod sealed_agent;
+pub mod sensor;
 mod sizes;
 mod slot_rounds;
 pub mod storage;
@@ -42,6 +44,7 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     BUILD_ID,
     packet::{BoardIdentity, Boot, Packet},
+    problem::SensedProblem,
     provisioning::{Pace, Page, PageProblem},
     wire::seal::Sealer,
 };
@@ -49,6 +52,7 @@ use health::Health;
 use link::{Link, PacketQueue, PacketReceiver, PacketSender};
 use rounds::RoundDriver;
 use sealed_agent::{BoardAgent, PeerList, SealedAgent};
+use sensor::{Outlet, Sensor, Unconnected};
 use storage::{BoardStorage, PageFlash};
 
 /// Interval between the boot packets of a board that waits for its host.
@@ -104,12 +108,30 @@ pub struct Parts<'a, L, F, H> {
 
 /// Runs the agent that the board's page describes, on the problem that the firmware was built for.
 pub async fn run<L: Link, F: NorFlash + PageFlash, H: Health>(parts: Parts<'_, L, F, H>) -> ! {
-    run_problem::<BoardProblem<'_>>(parts).await
+    run_between::<BoardProblem<'_>>(parts, Unconnected, Unconnected).await
 }
 
 /// Runs the agent that the board's page describes, on a problem of this type.
 pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
     parts: Parts<'a, impl Link, impl NorFlash + PageFlash, impl Health>,
+) -> ! {
+    run_between::<P>(parts, Unconnected, Unconnected).await
+}
+
+/// Runs the agent that the board's page describes, on fresh readings of a sensor, and passes on its decisions. Only sensor trust
+/// has readings.
+pub async fn run_sensed(
+    parts: Parts<'_, impl Link, impl NorFlash + PageFlash, impl Health>,
+    sensor: impl Sensor,
+    outlet: impl Outlet,
+) -> ! {
+    run_between::<SensedProblem<'_>>(parts, sensor, outlet).await
+}
+
+async fn run_between<'a, P: PageProblem<'a> + Copy>(
+    parts: Parts<'a, impl Link, impl NorFlash + PageFlash, impl Health>,
+    sensor: impl Sensor,
+    outlet: impl Outlet,
 ) -> ! {
     let Parts { board, chip, window, page: bytes, buffers, mut link, mut storage, mut health } = parts;
     let (cause, panic) = (health.reset_cause(), health.last_panic());
@@ -144,6 +166,7 @@ pub async fn run_problem<'a, P: PageProblem<'a> + Copy>(
                 &mut health,
                 PacketReceiver::new(receiver, &radio),
                 PacketSender::new(sender),
+                (sensor, outlet),
             );
             select(link::serve(&mut link, to_agent, from_agent, &radio), rounds.run()).await;
             (provisioning::Error::InService, matches!(page.pace, Pace::Slots { .. }))

@@ -5,8 +5,10 @@ use crate::{
     flight_log::FlightLog,
     health::Health,
     link::{PacketReceiver, PacketSender},
+    mavlink::named_value,
     round_log::RoundLog,
     sealed_agent::{EVERY_ROUND, SealedAgent},
+    sensor::{Outlet, Sensor},
     slot_rounds::SlotRooms,
     storage::{BoardStorage, PageFlash},
 };
@@ -27,8 +29,10 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 const PACKETS_PER_LOOK: u32 = 32;
 /// Scanning the stack takes longer than a round, so it is done once in this many rounds.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
+/// How long a board waits for the reading that it requested, where its host waits for the board.
+const READ_WITHIN: Duration = Duration::from_millis(20);
 
-pub(crate) struct RoundDriver<'a, P, F, H> {
+pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     pub(crate) page: &'a Page<'a, P>,
     page_crc: u32,
     /// The board's boot packet.
@@ -49,6 +53,10 @@ pub(crate) struct RoundDriver<'a, P, F, H> {
     round_log: RoundLog,
     receiver: PacketReceiver<'a, PACKET>,
     pub(crate) sender: PacketSender<'a, PACKET>,
+    sensor: S,
+    outlet: O,
+    /// Messages that the outlet was given.
+    messages: u8,
 }
 
 /// An event other than a frame.
@@ -74,7 +82,14 @@ pub(crate) enum RoundEvent {
     Retimed,
 }
 
-impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'a, P, F, H> {
+impl<'a, P, F, H, S, O> RoundDriver<'a, P, F, H, S, O>
+where
+    P: Problem<f32> + Copy,
+    F: NorFlash + PageFlash,
+    H: Health,
+    S: Sensor,
+    O: Outlet,
+{
     pub(crate) fn new(
         page: &'a Page<'a, P>,
         boot: Boot<'a>,
@@ -83,6 +98,7 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
         health: &'a mut H,
         receiver: PacketReceiver<'a, PACKET>,
         sender: PacketSender<'a, PACKET>,
+        (sensor, outlet): (S, O),
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
         let feed_at = Instant::MIN;
@@ -103,6 +119,9 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
             round_log: RoundLog::default(),
             receiver,
             sender,
+            sensor,
+            outlet,
+            messages: 0,
         }
     }
 
@@ -125,6 +144,9 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
                 // Counted from the end of the previous round: a late round does not shift the others.
                 Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
             };
+            if S::IS_THERE {
+                self.request_reading();
+            }
             self.broadcast().await;
             let digest = self.hear_until(round_ends).await;
             self.end_round(digest);
@@ -294,6 +316,9 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
 
     pub(crate) fn end_round(&mut self, expected: Option<u32>) {
         let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
+        if S::IS_THERE {
+            self.use_reading();
+        }
         let report = self.agent.end_round(is_on_beat);
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch.number;
@@ -313,7 +338,60 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
             self.telemetry.deepest_stack_bytes = self.health.deepest_stack_bytes();
         }
         self.save();
+        if O::IS_THERE && !self.agent.is_waiting() && !self.telemetry.is_stopped && !self.is_held {
+            self.pass_on_decision();
+        }
         self.air_round = self.air_round.wrapping_add(1);
+    }
+
+    /// Requests the reading of the round that begins. A host that simulates the air must know the reading before it ends the round, so
+    /// the board waits for it, without its executor: a wait that can be suspended takes flash on boards without a sensor too.
+    pub(crate) fn request_reading(&mut self) {
+        self.sensor.request(self.agent.round());
+        let give_up_at = Instant::now() + READ_WITHIN;
+        while self.page.pace == Pace::Air && !self.take_reading() {
+            if Instant::now() >= give_up_at {
+                return self.note_silence();
+            }
+        }
+    }
+
+    /// Passes the reading of the round that ends to the agent.
+    fn use_reading(&mut self) {
+        if self.page.pace != Pace::Air && !self.take_reading() {
+            self.note_silence();
+        }
+        if let Some(bits) = self.telemetry.sensor.and_then(|sensor| sensor.reading) {
+            self.agent.take_reading(f32::from_bits(bits));
+        }
+    }
+
+    /// Counts a round without a reading: its problem keeps the last one.
+    fn note_silence(&mut self) {
+        if let Some(sensor) = &mut self.telemetry.sensor {
+            sensor.silent = sensor.silent.saturating_add(1);
+        }
+    }
+
+    /// Takes the reading that was requested, if it is there. Returns whether it is.
+    fn take_reading(&mut self) -> bool {
+        let reading = self.sensor.take();
+        let state = self.telemetry.sensor.get_or_insert_default();
+        state.reading = reading.map(f32::to_bits);
+        state.refused = self.sensor.refused();
+        reading.is_some()
+    }
+
+    /// Passes on x and y, each number as a message of its own.
+    fn pass_on_decision(&mut self) {
+        let shape = self.page.problem.shape();
+        let (system, at_ms) = (self.page.agent.id, Instant::now().as_millis() as u32);
+        let numbers = self.agent.decision().iter().take(shape.x + shape.y).enumerate();
+        for (number, &value) in numbers {
+            let name = if number < shape.x { ('x', number) } else { ('y', number - shape.x) };
+            self.outlet.write(&named_value(self.messages, system, at_ms, name, value));
+            self.messages = self.messages.wrapping_add(1);
+        }
     }
 
     /// Saves the agent's state before the frames that depend on it are sent. If that fails, the older state must not be used.
@@ -349,7 +427,11 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver
             radio: self.receiver.radio_state(),
             ..self.telemetry
         };
-        let x = self.agent.x(self.page);
-        self.sender.post(|out| packet::write_telemetry(telemetry, x.iter().copied(), out).ok()).await;
+        let x = self.agent.x(self.page).iter().copied();
+        let write = |out: &mut [u8]| match S::IS_THERE {
+            true => packet::write_sensed_telemetry(telemetry, x, out).ok(),
+            false => packet::write_telemetry(telemetry, x, out).ok(),
+        };
+        self.sender.post(write).await;
     }
 }

@@ -252,6 +252,11 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         self.agent.is_complete(schedule)
     }
 
+    /// Passes a fresh reading to the agent's problem.
+    pub(crate) fn take_reading(&mut self, value: f32) {
+        self.agent.take_reading(value);
+    }
+
     /// Ends the round, on the common beat or on the agent's own clock.
     #[inline(never)]
     pub(crate) fn end_round(&mut self, is_on_beat: bool) -> Report {
@@ -283,6 +288,11 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
 
     pub(crate) fn digest(&self) -> u32 {
         self.agent.digest()
+    }
+
+    /// Returns x, y and z.
+    pub(crate) fn decision(&self) -> &[f32] {
+        self.agent.decision()
     }
 
     /// Returns the upper-level variable.

@@ -3,6 +3,7 @@
 use crate::{
     health::Health,
     rounds::{RoundDriver, RoundEvent},
+    sensor::{Outlet, Sensor},
     storage::PageFlash,
 };
 use core::ops::ControlFlow;
@@ -29,12 +30,22 @@ pub(crate) struct SlotRooms {
     pub(crate) shared_bytes: u16,
 }
 
-impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_, P, F, H> {
+impl<P, F, H, S, O> RoundDriver<'_, P, F, H, S, O>
+where
+    P: Problem<f32> + Copy,
+    F: NorFlash + PageFlash,
+    H: Health,
+    S: Sensor,
+    O: Outlet,
+{
     /// Goes through all rounds, in slots. Breaks if the host wants to replace the page before that.
     pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) -> ControlFlow<()> {
         let begun = Instant::now();
         let id = self.page.agent.id;
         self.slots = Some(SlotSchedule::new(rooms.superframe, id, self.agent.round(), begun.as_micros()));
+        if S::IS_THERE {
+            self.request_reading();
+        }
         while self.agent.round() < self.page.rounds {
             let Some(due) = self.slots.as_ref().map(SlotSchedule::due) else { break };
             let at = Instant::from_micros(due.at_us);
@@ -122,6 +133,9 @@ impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health> RoundDriver<'_,
             self.air_round = self.slots.as_ref().map_or(0, |slots| slots.number().wrapping_add(1));
             self.sender.post(|out| Packet::Taken { round, senders: &senders }.encode(out).ok()).await;
             self.report().await;
+            if S::IS_THERE {
+                self.request_reading();
+            }
             if round.is_multiple_of(ROUNDS_PER_BOOT) {
                 self.send_boot().await;
             }

@@ -8,6 +8,8 @@ use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
 pub enum Interrupt {
     #[cfg(feature = "uart")]
     Uart0Receive = 0,
+    #[cfg(feature = "sensor")]
+    Uart2Receive = 4,
     Timer0 = 8,
     #[cfg(not(feature = "uart"))]
     Ethernet = 13,
@@ -44,6 +46,10 @@ static __INTERRUPTS: [unsafe extern "C" fn(); LINES] = {
     #[cfg(feature = "uart")]
     {
         vectors[Interrupt::Uart0Receive as usize] = crate::uart::on_receive;
+    }
+    #[cfg(feature = "sensor")]
+    {
+        vectors[Interrupt::Uart2Receive as usize] = crate::sensor::on_receive;
     }
     vectors
 };

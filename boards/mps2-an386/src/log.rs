@@ -1,6 +1,6 @@
 //! defmt over UART 1.
 
-use crate::{panic::stop, registers::Registers};
+use crate::{cmsdk_uart::CmsdkUart, panic::stop};
 use core::{
     cell::UnsafeCell,
     sync::atomic::{AtomicBool, Ordering},
@@ -9,26 +9,15 @@ use critical_section::RestoreState;
 use defmt::Encoder;
 
 // SAFETY: address of application note AN386.
-const UART1: Registers = unsafe { Registers::new(0x4000_5000) };
-
-const DATA: usize = 0x0;
-const STATE: usize = 0x4;
-const CONTROL: usize = 0x8;
-const BAUD_DIVIDER: usize = 0x10;
-const TX_FULL: u32 = 1 << 0;
-const TX_ENABLE: u32 = 1 << 0;
+const UART1: CmsdkUart = unsafe { CmsdkUart::new(0x4000_5000) };
 
 /// Starts the UART that carries the log.
 pub fn start() {
-    UART1.write(BAUD_DIVIDER, 16);
-    UART1.write(CONTROL, TX_ENABLE);
+    UART1.start();
 }
 
 fn put(bytes: &[u8]) {
-    for &byte in bytes {
-        while UART1.read(STATE) & TX_FULL != 0 {}
-        UART1.write(DATA, byte.into());
-    }
+    UART1.write(bytes);
 }
 
 defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());

@@ -7,6 +7,7 @@ mod board {
     include!(concat!(env!("OUT_DIR"), "/board.rs"));
 }
 mod clock;
+mod cmsdk_uart;
 #[cfg(not(feature = "uart"))]
 mod ethernet;
 mod executor;
@@ -16,11 +17,13 @@ mod interrupts;
 mod log;
 mod panic;
 mod registers;
+#[cfg(feature = "sensor")]
+mod sensor;
 #[cfg(feature = "uart")]
 mod uart;
 
 use embassy_executor::Spawner;
-use fabswarm_firmware::{Buffers, Parts, run, storage::BoardStorage};
+use fabswarm_firmware::{Buffers, Parts, storage::BoardStorage};
 use static_cell::ConstStaticCell;
 
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
@@ -45,5 +48,8 @@ async fn main(_spawner: Spawner) {
         storage: BoardStorage::new(flash::PsramFlash::new()),
         health: health::CmsdkWatchdog::start(),
     };
-    run(parts).await
+    #[cfg(not(feature = "sensor"))]
+    fabswarm_firmware::run(parts).await;
+    #[cfg(feature = "sensor")]
+    fabswarm_firmware::run_sensed(parts, sensor::UartSensor::start(), sensor::Autopilot::start()).await
 }

@@ -3,3 +3,4 @@
 mod pages;
 mod rig;
 mod rounds;
+mod sensors;

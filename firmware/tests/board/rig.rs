@@ -156,18 +156,30 @@ pub(crate) fn said_with(
     words: impl IntoIterator<Item = Packet<'static>>,
     then: impl Future<Output = ()>,
 ) -> Vec<Vec<u8>> {
+    said_by(flash, page, words, then, async |parts| run(parts).await)
+}
+
+/// The packets that a board which `start` runs sends until `then` is ready.
+pub(crate) fn said_by<W: Iterator<Item = Packet<'static>>>(
+    flash: &mut Vec<u8>,
+    page: &[u32],
+    words: impl IntoIterator<IntoIter = W>,
+    then: impl Future<Output = ()>,
+    start: impl for<'a> AsyncFnOnce(Parts<'a, FakeHost<'a, W>, RamFlash<'a>, NoWatchdog>),
+) -> Vec<Vec<u8>> {
     let heard = RefCell::new(Vec::new());
+    let buffers = &mut Buffers::new();
     let parts = Parts {
         board: "testing",
         chip: Some(CHIP),
         window: 1024,
         page: bytemuck::cast_slice(page),
-        buffers: &mut Buffers::new(),
+        buffers,
         link: FakeHost { words: words.into_iter(), heard: &heard },
         storage: BoardStorage::new(RamFlash(flash)),
         health: NoWatchdog,
     };
-    block_on(select(run(parts), then));
+    block_on(select(start(parts), then));
     heard.into_inner()
 }
 

@@ -71,6 +71,7 @@ pub struct Memory {
     budget_kib: u64,
     large_swarm_budget_kib: Option<u64>,
     uart_budget_kib: Option<u64>,
+    sensor_budget_kib: Option<u64>,
     usb_budget_kib: Option<u64>,
     /// All that the chip has.
     pub chip_kib: u64,
@@ -92,6 +93,7 @@ impl Memory {
         let of_features = [
             ("large-swarm", self.large_swarm_budget_kib),
             ("uart", self.uart_budget_kib),
+            ("sensor", self.sensor_budget_kib),
             ("usb", self.usb_budget_kib),
         ];
         of_features.into_iter().filter_map(|(feature, kib)| Some((feature, kib?)))

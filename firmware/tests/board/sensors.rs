@@ -1,0 +1,86 @@
+//! Fresh readings in, decisions out.
+
+use crate::rig::*;
+use core::cell::RefCell;
+use embassy_time::{Duration, Timer};
+use fabswarm_firmware::{
+    run_sensed,
+    sensor::{Outlet, Sensor},
+};
+use fabswarm_shared::{
+    packet::{Packet, SensorState},
+    problem::{AnyProblem, Readings, SensorTrust},
+    provisioning::Pace,
+};
+
+/// Answers each request but that of round 1.
+struct FakeSensor(Option<f32>);
+
+impl Sensor for FakeSensor {
+    fn request(&mut self, round: u32) {
+        self.0 = (round != 1).then_some(10.0 * (round + 1) as f32);
+    }
+
+    fn take(&mut self) -> Option<f32> {
+        self.0.take()
+    }
+
+    fn refused(&self) -> u32 {
+        5
+    }
+}
+
+struct Recorder<'a>(&'a RefCell<Vec<u8>>);
+
+impl Outlet for Recorder<'_> {
+    fn write(&mut self, message: &[u8]) {
+        self.0.borrow_mut().extend_from_slice(message);
+    }
+}
+
+#[test]
+fn a_board_takes_fresh_readings_and_passes_on_its_decisions() {
+    let readings = Readings { basis: &[1.0, 0.5], values: &[2.0, 1.0] };
+    let trust =
+        SensorTrust { readings, sensor_of: &[0, 1], sensors: 2, calibrated: readings, regularisation: 0.1 };
+    let page = page_with(5, Pace::Air, |page| {
+        page.agent = fabswarm_shared::agent::Config::founder(0, 1);
+        (page.start, page.problem) = (&[0.0; 4], AnyProblem::SensorTrust(trust));
+    });
+    let words = || [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
+    let mut flash = vec![0xFF; 64 * 1024];
+    let without = telemetry(&said_with(&mut flash.clone(), &page, words(), a_while()));
+
+    let passed_on = RefCell::new(Vec::new());
+    // Longer than a board waits for a reading.
+    let then = Timer::after(Duration::from_millis(200));
+    let said = said_by(&mut flash, &page, words(), then, async |parts| {
+        run_sensed(parts, FakeSensor(None), Recorder(&passed_on)).await
+    });
+    let told = telemetry(&said);
+    let state = |reading: Option<f32>, silent| {
+        Some(SensorState { reading: reading.map(f32::to_bits), silent, refused: 5 })
+    };
+    let states: Vec<_> = told.iter().map(|told| told.sensor).collect();
+    assert_eq!(states, [state(Some(10.0), 0), state(None, 1), state(Some(30.0), 1), state(Some(40.0), 1)]);
+    assert!(without.iter().all(|told| told.sensor.is_none()));
+    // The first three rounds of both: a reading changes the state after the round that takes it.
+    let is_equal = |round: usize| told[round].digest == without[round].digest;
+    assert_eq!([0, 1, 2, 3].map(is_equal), [true, false, false, false]);
+
+    let bytes = passed_on.into_inner();
+    let (mut rest, mut named) = (&bytes[..], Vec::new());
+    while let [0xFD, length, _, _, _, 1, 191, 251, 0, 0, payload @ ..] = rest {
+        let (payload, behind) = payload.split_at(usize::from(*length));
+        let value = f32::from_le_bytes(payload[4..8].try_into().unwrap());
+        named.push((String::from_utf8_lossy(&payload[8..]), value));
+        rest = &behind[2..];
+    }
+    assert!(rest.is_empty() && named.len() == 3 * 3, "{named:?}");
+    let x: Vec<f32> = match Packet::decode(said.last().unwrap()) {
+        Ok(Packet::Telemetry(_, x)) => x.iter().collect(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(named[6..8], [("x0".into(), x[0]), ("x1".into(), x[1])]);
+    assert_eq!(named[8].0, "y0");
+}
