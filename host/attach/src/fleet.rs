@@ -7,7 +7,7 @@ pub(crate) use launch::Launcher;
 
 use crate::error;
 use crate::machine::temp_dir::LockedTempDir;
-use crate::machine::{BoardLink, TOKENS_PER_BOARD, log_name};
+use crate::machine::{BoardLink, TOKENS_PER_BOARD, decisions_name, log_name};
 use events::EventLog;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::LostBoards;
@@ -125,8 +125,13 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
     pub(crate) fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         for board in &mut self.boards {
-            let name = log_name(board.as_mut().agent);
-            fs::copy(self.temp_dir.path().join(&name), folder.join(&name))?;
+            let agent = board.as_mut().agent;
+            for (name, is_due) in [(log_name(agent), true), (decisions_name(agent), false)] {
+                let file = self.temp_dir.path().join(&name);
+                if is_due || file.exists() {
+                    fs::copy(file, folder.join(&name))?;
+                }
+            }
         }
         self.events.write(folder)
     }

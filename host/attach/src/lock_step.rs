@@ -16,6 +16,7 @@ use board::LockStepBoard;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::Pace;
 use fabswarm_shared::wire::seal::Key;
+use fabswarm_sim::record::ReadingLog;
 use fabswarm_sim::swarm::{AgentSetup, BoardChange};
 use fabswarm_sim::task::Task;
 use std::time::Instant;
@@ -27,6 +28,7 @@ pub(crate) struct LockStepBoards {
     /// Changes of boards that the swarm has not taken yet.
     changes: Vec<BoardChange>,
     dumps: Vec<StateDump>,
+    readings: ReadingLog,
     /// Frames of boards that differ from their shadows', with agents and rounds.
     differing_frames: Vec<(u16, u32, FramePair)>,
     /// Opens them.
@@ -80,6 +82,7 @@ impl LockStepBoards {
             fleet,
             changes: Vec::new(),
             dumps: Vec::new(),
+            readings: ReadingLog::default(),
             differing_frames: Vec::new(),
             key: None,
             slot: 0,

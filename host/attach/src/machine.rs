@@ -9,6 +9,7 @@ mod pico;
 mod process;
 mod qemu;
 pub(crate) mod rig;
+mod sensor_line;
 pub mod serial;
 pub(crate) mod temp_dir;
 
@@ -16,6 +17,7 @@ pub(crate) use board_link::BoardLink;
 
 use crate::firmware::Firmware;
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::task::SimulatedSensor;
 use mio::{Poll, Token};
 use packet_stream::PacketStream;
 use std::path::Path;
@@ -31,6 +33,8 @@ pub(crate) struct LinkConfig<'a> {
     pub(crate) index: usize,
     pub(crate) folder: &'a Path,
     pub(crate) poll: &'a Poll,
+    /// What a simulated sensor measures.
+    pub(crate) sensor: Option<&'a SimulatedSensor>,
 }
 
 impl LinkConfig<'_> {
@@ -94,4 +98,9 @@ pub(crate) trait Machine: std::fmt::Debug {
 
 pub(crate) fn log_name(agent: u16) -> String {
     format!("agent-{agent}.log")
+}
+
+/// The file for the decisions that a board passes on.
+pub(crate) fn decisions_name(agent: u16) -> String {
+    format!("agent-{agent}.mavlink")
 }

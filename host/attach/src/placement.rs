@@ -41,7 +41,7 @@ impl FromStr for Placement {
             let unknown = || {
                 Diagnostic::new(
                     format!("swarm.boards: `{group}` is not a place for agents"),
-                    "use in-process, native, qemu, qemu-uart, pico, pico-usb or serial, each with an optional `:COUNT`; serial also as `serial:PATTERN`",
+                    "use in-process, native, qemu, qemu-uart, qemu-sensor, pico, pico-usb or serial, each with an optional `:COUNT`; serial also as `serial:PATTERN`",
                 )
             };
             let (place, count) = match group.split_once(':') {

@@ -16,6 +16,7 @@ mod csv_table;
 mod curve;
 mod figure;
 mod folder;
+mod readings;
 mod summary;
 pub mod table;
 
@@ -27,6 +28,7 @@ pub use csv_table::{MetricColumn, metric_columns, metrics_line};
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};
+pub use readings::ReadingLog;
 pub use summary::{AirReport, CommonSummary, FinalError, RunSummary, StoppedBecause};
 
 use crate::swarm::{Answer, ErrorKind, Metrics};

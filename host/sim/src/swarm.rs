@@ -1,6 +1,7 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
 use crate::air::{Air, FrameCounts};
+use crate::record::ReadingLog;
 use crate::scenario::{Scenario, ScenarioCommand};
 use crate::task::Score;
 use fabswarm_diagnostic::Diagnostic;
@@ -53,6 +54,8 @@ pub trait Swarm {
     fn finish(&mut self) -> Result<(), SwarmError> {
         Ok(())
     }
+    /// Gives agents the fresh readings of a run that is executed again without its boards.
+    fn replay_readings(&mut self, _log: ReadingLog) {}
     /// Metrics of the present state.
     fn metrics(&self) -> Metrics;
     /// Rounds done so far.

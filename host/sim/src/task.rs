@@ -18,6 +18,7 @@ mod widened;
 pub use labelled_file::refuse_doubtful;
 pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
+pub use sensor_trust::SimulatedSensor;
 
 use crate::scenario::{self, ProblemKind, Scenario};
 use fabswarm_diagnostic::Diagnostic;
@@ -159,6 +160,14 @@ impl<S: Scalar> Task<S> {
             Self::SensorTrust(data) => AnyProblem::SensorTrust(data.problem(agent)),
             Self::Own { task, .. } => return TaskProblem::Own(task.share(agent)),
         })
+    }
+
+    /// A sensor of `agent`, where the task has readings.
+    pub fn simulated_sensor(&self, seed: u64, agent: usize) -> Option<SimulatedSensor> {
+        match self {
+            Self::SensorTrust(data) => data.simulated_sensor(seed, agent),
+            _ => None,
+        }
     }
 
     /// Brings `x` back into the set of `problem(at.agent)`, then takes that problem's gradient at all of `v`.

@@ -5,7 +5,7 @@ use crate::recorded_run::{LoggedFrame, RecordedRun};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::wire;
 use fabswarm_sim::air::Air;
-use fabswarm_sim::record::{MetricColumn, answer_bytes, metric_columns, metrics_line};
+use fabswarm_sim::record::{MetricColumn, ReadingLog, answer_bytes, metric_columns, metrics_line};
 use fabswarm_sim::scenario;
 use fabswarm_sim::swarm::{ErrorKind, Metrics, Swarm, SwarmView, ViewRequest};
 use fabswarm_sim::trial;
@@ -55,6 +55,7 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[]);
     let scenario = resolved.map_err(|error| Diagnostic::bare(error.to_string()))?.scenario.in_process();
     let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;
+    swarm.replay_readings(ReadingLog::read(&folder.join("boards"))?);
     let mut frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
     let mut results = LoggedResults::read(folder, ErrorKind::of(&scenario))?;
     let mut verdict =

@@ -22,6 +22,8 @@ pub enum BoardKind {
     Qemu,
     /// The same with a serial line as its radio.
     QemuUart,
+    /// The same as [`Qemu`](Self::Qemu), with a simulated sensor and somebody who records its decisions.
+    QemuSensor,
     /// A Raspberry Pi Pico emulated by rp2040js, with its UART as its radio.
     Pico,
     /// The same with its USB port as its radio.
@@ -31,7 +33,13 @@ pub enum BoardKind {
 }
 
 impl BoardKind {
-    pub(crate) const ALL: [Self; 5] = [Self::Qemu, Self::QemuUart, Self::Pico, Self::PicoUsb, Self::Native];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Qemu, Self::QemuUart, Self::QemuSensor, Self::Pico, Self::PicoUsb, Self::Native];
+
+    /// Whether QEMU emulates it.
+    pub(crate) const fn is_qemu(self) -> bool {
+        matches!(self, Self::Qemu | Self::QemuUart | Self::QemuSensor)
+    }
 
     /// The name in the board's `board.toml`.
     #[must_use]
@@ -44,6 +52,7 @@ impl BoardKind {
         match self {
             Self::Qemu => "qemu",
             Self::QemuUart => "qemu-uart",
+            Self::QemuSensor => "qemu-sensor",
             Self::Pico => "pico",
             Self::PicoUsb => "pico-usb",
             Self::Native => "native",
@@ -52,7 +61,7 @@ impl BoardKind {
 
     pub(crate) const fn framing(self) -> PacketFraming {
         match self {
-            Self::Qemu | Self::Native => PacketFraming::Ethernet,
+            Self::Qemu | Self::QemuSensor | Self::Native => PacketFraming::Ethernet,
             Self::QemuUart | Self::Pico | Self::PicoUsb => PacketFraming::Serial,
         }
     }
@@ -61,6 +70,7 @@ impl BoardKind {
         let (board, target, feature) = match self {
             Self::Qemu => ("mps2-an386", Some("thumbv7em-none-eabihf"), None),
             Self::QemuUart => ("mps2-an386", Some("thumbv7em-none-eabihf"), Some("uart")),
+            Self::QemuSensor => ("mps2-an386", Some("thumbv7em-none-eabihf"), Some("sensor")),
             Self::Pico => ("pico", Some("thumbv6m-none-eabi"), None),
             Self::PicoUsb => ("pico", Some("thumbv6m-none-eabi"), Some("usb")),
             Self::Native => ("native", None, None),
@@ -71,7 +81,7 @@ impl BoardKind {
     /// The path of the program that emulates it; `None` for a program of the host.
     pub(crate) fn emulator(self) -> Result<Option<PathBuf>, Diagnostic> {
         match self {
-            Self::Qemu | Self::QemuUart => qemu().map(Some),
+            Self::Qemu | Self::QemuUart | Self::QemuSensor => qemu().map(Some),
             Self::Pico | Self::PicoUsb => node().map(Some),
             Self::Native => Ok(None),
         }

@@ -47,10 +47,7 @@ impl FlashLayout {
         let board = BoardFile::read(kind.board())?;
         let (page, storage) = (board.page, board.storage);
         let storage_at = storage.origin - page.origin;
-        let file_bytes = match kind {
-            BoardKind::Qemu | BoardKind::QemuUart => PSRAM_BYTES,
-            _ => storage_at + storage.bytes(),
-        };
+        let file_bytes = if kind.is_qemu() { PSRAM_BYTES } else { storage_at + storage.bytes() };
         Ok(Self {
             address: page.origin,
             page_bytes: page.bytes(),

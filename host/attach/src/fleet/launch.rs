@@ -13,6 +13,7 @@ use crate::{AgentLocation, BoardKind, Error, error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::Page;
 use fabswarm_sim::air::radio::RadioKind;
+use fabswarm_sim::task::SimulatedSensor;
 use mio::Poll;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,6 +31,7 @@ pub(crate) struct BoardPage {
     /// They hold the swarm's key.
     pub(crate) bytes: Zeroizing<Vec<u8>>,
     pub(crate) target: PageTarget,
+    pub(crate) sensor: Option<SimulatedSensor>,
 }
 
 /// The locations of the boards of a swarm, and their pages.
@@ -85,7 +87,8 @@ impl Launcher<'_> {
             page.save_every = 1;
         }
         let bytes = page_bytes(page, firmware.layout.page_bytes)?;
-        Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Process(firmware) })
+        let sensor = self.pages.simulated_sensor(agent).filter(|_| kind == BoardKind::QemuSensor);
+        Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Process(firmware), sensor })
     }
 
     fn page_on_port(&self, agent: usize, board: FoundBoard) -> Result<BoardPage, Diagnostic> {
@@ -95,7 +98,7 @@ impl Launcher<'_> {
         let page = Page { chip: board.chip, key_number, ..self.pages.page(agent, &board.name) };
         let bytes = page_bytes(page, page_room(&board.name, self.radio)?)?;
         let power = self.rig.map(|rig| rig.switch(&board)).transpose()?;
-        Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Port(board, power) })
+        Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Port(board, power), sensor: None })
     }
 }
 
@@ -110,8 +113,9 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
         });
         let mut ready = serial_pages::prepare(on_ports.collect()).map_err(Diagnostic::from)?.into_iter();
         let mut boards = Vec::new();
-        for (index, BoardPage { agent, bytes, target }) in pages.iter().enumerate() {
-            let config = LinkConfig { agent: *agent, index, folder: temp_dir.path(), poll: &poll };
+        for (index, BoardPage { agent, bytes, target, sensor }) in pages.iter().enumerate() {
+            let (agent, folder, sensor) = (*agent, temp_dir.path(), sensor.as_ref());
+            let config = LinkConfig { agent, index, folder, poll: &poll, sensor };
             let link = match target {
                 PageTarget::Process(firmware) => BoardLink::start(config, firmware, bytes)?,
                 // There are as many as were prepared.

@@ -13,7 +13,7 @@ use crate::machine::{
     boot_check::{check_boot, has_failed, start_cause},
 };
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::packet::{Boot, Packet, Telemetry};
+use fabswarm_shared::packet::{Boot, Packet, SensorState, Telemetry};
 use fabswarm_sim::swarm::{BoardView, DigestCounts};
 use mio::Poll;
 use phase::BoardPhase;
@@ -54,6 +54,8 @@ pub(crate) struct LockStepBoard {
     /// Pieces of its line that were no packet, when its frames were last those of its shadow.
     damaged_before: u64,
     telemetry: Option<Telemetry>,
+    /// The last report of its sensor, if it has one: of its present round.
+    sensor: Option<SensorState>,
     /// Since when it may go through its present round.
     granted_at: Option<Instant>,
     round_time: Option<Duration>,
@@ -96,6 +98,7 @@ impl LockStepBoard {
             frame_check: FrameCheck::default(),
             damaged_before: 0,
             telemetry: None,
+            sensor: None,
             granted_at: None,
             round_time: None,
             digests: DigestCounts::default(),
@@ -227,6 +230,15 @@ impl LockStepBoard {
         self.state_request.take()?.words
     }
 
+    pub(crate) const fn has_sensor(&self) -> bool {
+        self.sensor.is_some()
+    }
+
+    /// The fresh reading of its present round.
+    pub(crate) fn reading(&self) -> Option<f32> {
+        self.sensor?.reading.map(f32::from_bits).filter(|_| self.is_up())
+    }
+
     pub(crate) fn is_up(&self) -> bool {
         self.phase == BoardPhase::Up
     }
@@ -355,6 +367,7 @@ impl LockStepBoard {
             }
             (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Starting) if telemetry.air_round == round => {
                 self.sent = std::mem::take(&mut self.sending);
+                self.sensor = telemetry.sensor;
                 self.frame_check = FrameCheck::Pending;
                 self.phase = BoardPhase::Up;
                 self.was_up = true;
@@ -418,6 +431,7 @@ impl LockStepBoard {
         let reception = RoundReception { heard: telemetry.heard, refused };
         let skips_rounds = self.telemetry.is_some_and(|last| telemetry.round > last.round.saturating_add(1));
         self.telemetry = Some(telemetry);
+        self.sensor = telemetry.sensor;
         let difference = ShadowDifference::of((reception, telemetry.digest), &shadow, frames);
         let has_missed = skips_rounds || matches!(difference, Some(ShadowDifference::Reception(_)));
         if self.link.is_serial() && difference.is_some() && has_missed {

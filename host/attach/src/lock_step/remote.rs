@@ -60,6 +60,18 @@ impl Remote for LockStepBoards {
         self.fleet.boards[index].queue.record_received(source, frame);
     }
 
+    fn reading(&mut self, agent: usize) -> Result<Option<f32>, SwarmError> {
+        if !self.find(agent as u16).is_some_and(LockStepBoard::has_sensor) {
+            return Ok(None);
+        }
+        Remote::catch_up(self)?;
+        let reading = self.find(agent as u16).and_then(LockStepBoard::reading);
+        if let Some(reading) = reading {
+            self.readings.push(self.slot, agent, reading);
+        }
+        Ok(reading)
+    }
+
     fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound) {
         let slot = self.slot;
         if let Some(board) = self.find_mut(agent as u16) {
@@ -115,6 +127,7 @@ impl BoardReports for LockStepBoards {
                 fs::copy(&firmware.image, copy)?;
             }
         }
+        self.readings.write(folder)?;
         self.dumps.iter().try_for_each(|dump| dump.write(folder))
     }
 }

@@ -1,8 +1,8 @@
 //! Boards that are processes of this host: the native firmware, or an emulator with an image.
 
 use super::{
-    LinkConfig, Machine, cable::Cable, child_process::ChildProcess, log_name, packet_stream::PacketStream,
-    pico, qemu,
+    LinkConfig, Machine, cable::Cable, child_process::ChildProcess, decisions_name, log_name,
+    packet_stream::PacketStream, pico, qemu, sensor_line,
 };
 use crate::error;
 use crate::firmware::{
@@ -10,6 +10,7 @@ use crate::firmware::{
 };
 use defmt_parser::Level;
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::task::SimulatedSensor;
 use mio::{Interest, net::UnixListener};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub(super) struct BoardProcess {
     socket: PathBuf,
     process: ChildProcess,
     log: Option<BoardLog>,
+    sensor: Option<SimulatedSensor>,
 }
 
 impl BoardProcess {
@@ -59,8 +61,9 @@ impl BoardProcess {
             None => None,
         };
         let messages = if log.is_some() { file("messages") } else { decoded };
-        let process = spawn(agent, firmware, &socket, &flash, &messages)?;
-        Ok(Self { agent, firmware: Arc::clone(firmware), flash, listener, socket, process, log })
+        let sensor = config.sensor.cloned();
+        let process = spawn(agent, firmware, &socket, &flash, &messages, sensor.as_ref())?;
+        Ok(Self { agent, firmware: Arc::clone(firmware), flash, listener, socket, process, log, sensor })
     }
 }
 
@@ -88,7 +91,8 @@ impl Machine for BoardProcess {
             log.start_over();
         }
         let messages = self.process.messages_file.clone();
-        self.process = spawn(self.agent, &self.firmware, &self.socket, &self.flash, &messages)?;
+        let sensor = self.sensor.as_ref();
+        self.process = spawn(self.agent, &self.firmware, &self.socket, &self.flash, &messages, sensor)?;
         Ok(())
     }
 
@@ -105,7 +109,9 @@ impl Machine for BoardProcess {
     }
 
     fn processor_place(&self) -> Option<String> {
-        let (BoardKind::Qemu | BoardKind::QemuUart) = self.firmware.kind else { return None };
+        if !self.firmware.kind.is_qemu() {
+            return None;
+        }
         let [counter, link] = qemu::processor_place(&qemu::monitor(&self.socket)).ok()?;
         let places = code_place::places(&self.firmware.image, &[counter, link]);
         let first = places.first().map(|place| format!(", {place}")).unwrap_or_default();
@@ -140,12 +146,21 @@ fn spawn(
     socket: &Path,
     flash: &FlashFile,
     messages: &Path,
+    sensor: Option<&SimulatedSensor>,
 ) -> Result<ChildProcess, Diagnostic> {
     let log = &socket.with_extension("defmt");
     let program = firmware.emulator.as_ref().unwrap_or(&firmware.image);
+    // The end of a sensor's line that its process inherits; closed here once it has.
+    let line = sensor.map(sensor_line::start).transpose().map_err(error::wait)?;
     let arguments = match firmware.kind {
-        BoardKind::Qemu | BoardKind::QemuUart => {
-            qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), &flash.path, log)
+        BoardKind::Qemu | BoardKind::QemuUart | BoardKind::QemuSensor => {
+            let mut arguments =
+                qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), &flash.path, log);
+            if firmware.kind == BoardKind::QemuSensor {
+                let decisions = socket.with_file_name(decisions_name(agent));
+                arguments.extend(qemu::sensor_arguments(line.as_ref(), &decisions));
+            }
+            arguments
         }
         BoardKind::Pico | BoardKind::PicoUsb => pico::arguments(agent, firmware, socket, flash, log)?,
         BoardKind::Native => [socket, &flash.path].map(|path| path.display().to_string()).to_vec(),

@@ -2,6 +2,7 @@
 
 use crate::firmware::{board_kind::PacketFraming, code_place::before_return};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,4 +87,17 @@ pub(crate) fn arguments(
         ["-kernel".into(), image.display().to_string()],
     ];
     [&machine[..], &link, &rest].concat().concat()
+}
+
+/// Further arguments for a board with a sensor on `line`, or without a working one, and `decisions` as the file for its decisions.
+pub(crate) fn sensor_arguments(line: Option<&OwnedFd>, decisions: &Path) -> Vec<String> {
+    let sensor = match line {
+        Some(line) => format!("socket,id=sensor,fd={}", line.as_raw_fd()),
+        None => "null,id=sensor".to_owned(),
+    };
+    // A board that restarts goes on with the same file.
+    let autopilot = format!("file,id=autopilot,append=on,path={}", in_option(decisions));
+    ["-chardev", &sensor, "-serial", "chardev:sensor", "-chardev", &autopilot, "-serial", "chardev:autopilot"]
+        .map(str::to_owned)
+        .to_vec()
 }

@@ -6,7 +6,7 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page, PageProblem, WriteError};
 use fabswarm_sim::air::radio::RadioKind;
 use fabswarm_sim::swarm::AgentSetup;
-use fabswarm_sim::task::{Task, TaskProblem};
+use fabswarm_sim::task::{SimulatedSensor, Task, TaskProblem};
 use zeroize::{Zeroize, Zeroizing};
 
 pub(crate) struct PageMaker<'a> {
@@ -40,6 +40,11 @@ impl<'a> PageMaker<'a> {
             start,
             problem: task.problem(agent),
         }
+    }
+
+    /// A sensor of an agent, where the task has readings.
+    pub(crate) fn simulated_sensor(&self, agent: usize) -> Option<SimulatedSensor> {
+        self.task.simulated_sensor(self.setup.seed, agent)
     }
 
     /// Rounds between the decisions that a board of that name saves: a host that is its air knows them.

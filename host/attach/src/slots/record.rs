@@ -5,6 +5,9 @@ use std::{fs, io, path::Path};
 
 const HEADER: &str = "round,agent,digest,senders,early,epoch";
 
+/// The last column, of flights with sensors.
+const READING: &str = ",reading";
+
 /// How a round of a board ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundFate {
@@ -34,12 +37,15 @@ pub struct FlightEntry {
     pub early: Vec<u16>,
     /// The epoch of the round, if it ended.
     pub epoch: Option<u32>,
+    /// The bits of the fresh reading that it took at the end of the round.
+    pub reading: Option<u32>,
 }
 
 impl FlightEntry {
     /// Reports of an agent may be missing from `round` on.
     pub(crate) const fn missed(agent: u16, round: u32) -> Self {
-        Self { agent, round, fate: RoundFate::Missed, senders: Vec::new(), early: Vec::new(), epoch: None }
+        let fate = RoundFate::Missed;
+        Self { agent, round, fate, senders: Vec::new(), early: Vec::new(), epoch: None, reading: None }
     }
 
     /// The agents of a set, as bits.
@@ -53,9 +59,10 @@ impl FlightEntry {
 }
 
 pub(crate) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
-    let mut text = format!("{HEADER}\n");
+    let has_readings = entries.iter().any(|entry| entry.reading.is_some());
+    let mut text = format!("{HEADER}{}\n", if has_readings { READING } else { "" });
     let list = |agents: &[u16]| agents.iter().map(u16::to_string).collect::<Vec<_>>().join(" ");
-    for FlightEntry { agent, round, fate, senders, early, epoch } in entries {
+    for FlightEntry { agent, round, fate, senders, early, epoch, reading } in entries {
         let digest = match fate {
             RoundFate::Ended(digest) => format!("{digest:#010x}"),
             RoundFate::Left => String::new(),
@@ -63,7 +70,12 @@ pub(crate) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
         };
         let (senders, early) = (list(senders), list(early));
         let epoch = epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
-        text.push_str(&format!("{round},{agent},{digest},{senders},{early},{epoch}\n"));
+        text.push_str(&format!("{round},{agent},{digest},{senders},{early},{epoch}"));
+        if has_readings {
+            let reading = reading.map(|bits| f32::from_bits(bits).to_string()).unwrap_or_default();
+            text.push_str(&format!(",{reading}"));
+        }
+        text.push('\n');
     }
     fs::write(path, text)
 }
@@ -78,7 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<FlightEntry>, Diagnostic> {
     })?;
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let entry = if index == 0 { (line == HEADER).then_some(None) } else { parse(line).map(Some) };
+        let entry = if index == 0 { is_header(line).then_some(None) } else { parse(line).map(Some) };
         match entry {
             Some(entry) => entries.extend(entry),
             None => {
@@ -93,9 +105,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<FlightEntry>, Diagnostic> {
     Ok(entries)
 }
 
+fn is_header(line: &str) -> bool {
+    line.strip_suffix(READING).unwrap_or(line) == HEADER
+}
+
 fn parse(line: &str) -> Option<FlightEntry> {
     let fields: Vec<&str> = line.split(',').collect();
-    let &[round, agent, digest, senders, early, epoch] = &fields[..] else { return None };
+    let &[round, agent, digest, senders, early, epoch, ref reading @ ..] = &fields[..] else { return None };
     let list =
         |agents: &str| agents.split_whitespace().map(|agent| agent.parse().ok()).collect::<Option<_>>();
     Some(FlightEntry {
@@ -111,6 +127,11 @@ fn parse(line: &str) -> Option<FlightEntry> {
         epoch: match epoch {
             "" => None,
             epoch => Some(epoch.parse().ok()?),
+        },
+        reading: match reading {
+            [] | [""] => None,
+            [reading] => Some(reading.parse::<f32>().ok()?.to_bits()),
+            _ => return None,
         },
     })
 }
@@ -130,10 +151,15 @@ mod tests {
             senders: senders.to_vec(),
             early: early.to_vec(),
             epoch: (agent == 0).then_some(3),
+            reading: None,
         };
         let entries = [entry(0, &[1, 9], &[]), entry(1, &[], &[0]), FlightEntry::missed(1, 8)];
         write(&entries, &path).unwrap();
         assert_eq!(read(&path).unwrap(), entries);
+        let read_again = FlightEntry { reading: Some(0.1_f32.to_bits()), ..entry(0, &[1], &[]) };
+        let sensed = [read_again, entry(1, &[], &[])];
+        write(&sensed, &path).unwrap();
+        assert_eq!(read(&path).unwrap(), sensed);
         fs::write(&path, format!("{HEADER}\n7,0,0x1f,1 x,,1\n")).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("line 2"));
         assert_eq!(FlightEntry::senders_of(&[0b10, 0b10]), [1, 9]);

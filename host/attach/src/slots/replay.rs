@@ -83,6 +83,8 @@ struct Track {
     checks: u64,
     /// Whether its shadow no longer has its state.
     is_lost: bool,
+    /// Whether it has taken fresh readings.
+    has_sensor: bool,
     /// The last entry that was pushed.
     pushed: Option<(u32, RoundFate)>,
     /// The round that it last left without ending it, by its report.
@@ -299,7 +301,12 @@ impl FlightReplay {
             return Ok(is_lost);
         }
         match pending.entry.fate {
-            RoundFate::Ended(board) => self.end_round(round, agent, board)?,
+            // If it ended the round after all, and only its telemetry is missing, so is its reading.
+            RoundFate::Left if self.tracks[agent].has_sensor => {
+                self.gaps.push(ReportGap::Rounds { agent: agent as u16, from: round, to: Some(round + 1) });
+                self.lose(agent);
+            }
+            RoundFate::Ended(board) => self.end_round(round, agent, board, pending.entry.reading)?,
             RoundFate::Left | RoundFate::Missed => self.tracks[agent].left = Some(round),
         }
         Ok(true)
@@ -350,7 +357,13 @@ impl FlightReplay {
         Ok(left)
     }
 
-    fn end_round(&mut self, round: u32, agent: usize, board: u32) -> Result<(), FlightFault> {
+    fn end_round(
+        &mut self,
+        round: u32,
+        agent: usize,
+        board: u32,
+        reading: Option<u32>,
+    ) -> Result<(), FlightFault> {
         self.end_untold(agent, round);
         // The entry may have brought it into this round.
         self.frame(round, agent as u16);
@@ -363,6 +376,10 @@ impl FlightReplay {
                 ),
                 MISSING,
             )));
+        }
+        if let Some(bits) = reading {
+            self.tracks[agent].has_sensor = true;
+            shadow.take_reading(f32::from_bits(bits));
         }
         shadow.end_round();
         let digest = shadow.digest();

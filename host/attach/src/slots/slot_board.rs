@@ -141,7 +141,8 @@ impl SlotBoard {
         self.heard.clone_from(&senders);
         let telemetry = self.telemetry.filter(|_| matches!(fate, RoundFate::Ended(_)));
         let epoch = telemetry.map(|telemetry| telemetry.epoch);
-        SlotReport::Round(FlightEntry { agent: self.link.agent, round, fate, senders, early, epoch })
+        let reading = telemetry.and_then(|telemetry| telemetry.sensor?.reading);
+        SlotReport::Round(FlightEntry { agent: self.link.agent, round, fate, senders, early, epoch, reading })
     }
 
     /// Records its next round. Returns the first round of which reports are or may be missing.

@@ -20,6 +20,7 @@ use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
 use crate::cores;
+use crate::record::ReadingLog;
 use crate::sealing::{AuthenticFrame, FrameSeal, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
@@ -55,6 +56,8 @@ pub struct AgentSwarm<const WORDS: usize> {
     opened: Vec<AuthenticFrame>,
     receptions: Arc<ReceptionPool<WORDS>>,
     remote: Option<Box<dyn Remote>>,
+    /// Fresh readings of a run that is executed again without its boards.
+    readings: ReadingLog,
 }
 
 impl<const WORDS: usize> AgentSwarm<WORDS> {
@@ -109,6 +112,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
             books,
             imbalance: None,
             remote: None,
+            readings: ReadingLog::default(),
         })
     }
 
@@ -179,6 +183,20 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         move |what| BrokenBooks { round, what }.into()
     }
 
+    /// Gives agents the fresh readings of their boards, before their round ends.
+    fn take_readings(&mut self, agents: &[usize]) -> Result<(), SwarmError> {
+        for &agent in agents {
+            let reading = match &mut self.remote {
+                Some(remote) => remote.reading(agent)?,
+                None => self.readings.take(self.slot, agent),
+            };
+            if let Some(reading) = reading {
+                self.agents[agent].agent.take_reading(reading);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends a round of one agent and balances its ledger.
     fn end_round_of(&mut self, agent: usize) -> Result<(), SwarmError> {
         let broken = self.broken();
@@ -247,6 +265,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         let mut outcome = Ok(());
         match self.setup.config.mode {
             Mode::LockStep => {
+                self.take_readings(&running)?;
                 self.deliver(&running)?;
                 outcome = self.close_rounds(&running);
             }
@@ -254,6 +273,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
                 let ticks: Vec<u32> = self.agents.iter_mut().map(SimAgent::ticks).collect();
                 for &agent in &running {
                     for _ in 0..ticks[agent] {
+                        self.take_readings(&[agent])?;
                         outcome = outcome.and(self.end_round_of(agent)).and(self.follow_up(agent));
                         self.agents[agent].compose();
                         self.transmit(agent);
@@ -326,6 +346,10 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
 
     fn finish(&mut self) -> Result<(), SwarmError> {
         self.remote.as_mut().map_or(Ok(()), |remote| remote.catch_up())
+    }
+
+    fn replay_readings(&mut self, log: ReadingLog) {
+        self.readings = log;
     }
 
     fn round(&self) -> u64 {

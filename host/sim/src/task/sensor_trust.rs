@@ -62,6 +62,8 @@ pub struct SensorTrustData<S> {
     knows_faults: bool,
     sensors: usize,
     regularisation: S,
+    /// The standard deviation of the noise on every reading, where readings are drawn.
+    noise: f64,
 }
 
 /// The first `count` monomials in the coordinates: 1, p, q, p², pq, q², …
@@ -119,6 +121,7 @@ impl<S: Scalar> SensorTrustData<S> {
             regularisation: S::from_f64(parameters.regularisation),
             judge: Judge::Field(field),
             knows_faults: true,
+            noise: parameters.noise,
         }
     }
 
@@ -172,7 +175,13 @@ impl<S: Scalar> SensorTrustData<S> {
             knows_faults: faulty.is_some(),
             sensors,
             regularisation: S::from_f64(parameters.regularisation),
+            noise: 0.0,
         })
+    }
+
+    pub(super) fn simulated_sensor(&self, seed: u64, agent: usize) -> Option<SimulatedSensor> {
+        let values = self.drones.get(agent)?.readings.values.iter().map(|value| value.to_f64()).collect();
+        Some(SimulatedSensor { values, noise: self.noise, seed, agent: agent as u32 })
     }
 
     #[inline]
@@ -217,6 +226,24 @@ impl<S: Scalar> SensorTrustData<S> {
             scores.push(("auc_of_finding_faulty_sensors".into(), area_under_curve(&faulty, &sound)));
         }
         scores
+    }
+}
+
+/// A sensor that reads again what an agent's readings say, each with fresh noise.
+#[derive(Clone, Debug)]
+pub struct SimulatedSensor {
+    values: Vec<f64>,
+    noise: f64,
+    seed: u64,
+    agent: u32,
+}
+
+impl SimulatedSensor {
+    /// The reading whose turn it is in `round`: the same in every run.
+    pub fn read(&self, round: u32) -> Option<f64> {
+        let value = self.values.get((round as usize).checked_rem(self.values.len())?)?;
+        let noise = Stream::new(self.seed, self.agent, round, Purpose::Noise).gaussian_f64();
+        Some(value + self.noise * noise)
     }
 }
 

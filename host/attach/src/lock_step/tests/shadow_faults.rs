@@ -66,6 +66,9 @@ impl Remote for TamperedBoards {
             self.boards.shadow_received(agent, sender, frame);
         }
     }
+    fn reading(&mut self, agent: usize) -> Result<Option<f32>, SwarmError> {
+        self.boards.reading(agent)
+    }
     fn shadow_ended_round(&mut self, agent: usize, mut round: ShadowRound) {
         if let Tampering::Flip(field) = self.tampering
             && self.is_due(agent)

@@ -117,6 +117,12 @@ pub trait Remote: BoardReports + fmt::Debug {
     /// Records a frame that the shadow of a board received.
     fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]);
 
+    /// Returns the fresh reading that a board takes in its present round, if it has a sensor; waits until the board is in that round.
+    ///
+    /// # Errors
+    /// If a board is lost or diverges from its shadow.
+    fn reading(&mut self, agent: usize) -> Result<Option<f32>, SwarmError>;
+
     /// Records the end of a round of a board's shadow.
     fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound);
 
