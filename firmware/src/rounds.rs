@@ -30,7 +30,7 @@ const PACKETS_PER_LOOK: u32 = 32;
 /// Scanning the stack takes longer than a round, so it is done once in this many rounds.
 const ROUNDS_PER_STACK_CHECK: u32 = 64;
 /// How long a board waits for the reading that it requested, where its host waits for the board.
-const READ_WITHIN: Duration = Duration::from_millis(20);
+const READ_WITHIN: Duration = Duration::from_millis(200);
 
 pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     pub(crate) page: &'a Page<'a, P>,

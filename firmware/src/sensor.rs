@@ -3,7 +3,7 @@
 use heapless::Vec;
 
 /// Measures what the agent's problem is about. No method waits. Where a host simulates the air, the board calls [`take`](Self::take)
-/// until a reading is there, for up to 20 ms in which only interrupts run.
+/// until a reading is there, for up to 200 ms in which only interrupts run.
 pub trait Sensor {
     /// Whether there is one.
     const IS_THERE: bool = true;

@@ -53,7 +53,7 @@ fn a_board_takes_fresh_readings_and_passes_on_its_decisions() {
 
     let passed_on = RefCell::new(Vec::new());
     // Longer than a board waits for a reading.
-    let then = Timer::after(Duration::from_millis(200));
+    let then = Timer::after(Duration::from_secs(1));
     let said = said_by(&mut flash, &page, words(), then, async |parts| {
         run_sensed(parts, FakeSensor(None), Recorder(&passed_on)).await
     });
