@@ -56,7 +56,7 @@ impl SlotBoards {
         let mut boards = Self {
             fleet,
             replay: FlightReplay::new(&task, &setup, agents)?,
-            meter: Meter::new(&task),
+            meter: Meter::new(&task, setup.config.steps.x),
             task,
             round: 0,
             record: Vec::new(),

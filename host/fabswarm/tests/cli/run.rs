@@ -366,4 +366,6 @@ fn slow_x_does_not_stop_early_where_the_solution_is_unknown() {
     let ended = folder.succeeds("run --problem hyper-cleaning --out usual");
     assert!(ended.stdout.contains("stopped: gradient of x, of y and of z below 0.01"), "{ended}");
     assert_eq!(folder.summary("usual")["stopped_because"], "small-gradient");
+    let ended = folder.succeeds("run --problem hyper-cleaning --eta-x 0 --out frozen");
+    assert!(ended.stdout.contains("stopped: gradient of y and of z below 0.01"), "{ended}");
 }

@@ -88,7 +88,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
                 phase: stream.uniform_f64(),
             });
         }
-        let mut meter = Meter::new(&task);
+        let mut meter = Meter::new(&task, setup.config.steps.x);
         let decisions = packed(&agents, Agent::decision);
         let gradients = packed(&agents, Agent::gradient);
         meter.start(&decisions, &gradients);

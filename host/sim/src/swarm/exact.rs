@@ -196,7 +196,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
             shape,
             round: 0,
             links: LinkTable::new(agents),
-            meter: Meter::new(&task),
+            meter: Meter::new(&task, constants.steps.x),
             v: start.repeat(agents),
             gradient: vec![0.0; agents * words],
             accumulator: vec![0.0; agents * words],

@@ -87,6 +87,8 @@ pub struct Meter {
     shape: Shape,
     solution: Option<Vec<f64>>,
     keeps_x_non_negative: bool,
+    /// Whether x has a step; the gradient of an x that rests falls for nobody.
+    moves_x: bool,
     /// The scales of the gradient norms of x, y and z.
     gradient_scales: Cell<[f64; 3]>,
 }
@@ -105,12 +107,13 @@ pub struct States<'a, S> {
 }
 
 impl Meter {
-    /// A ruler for this task.
-    pub fn new<S: Scalar>(task: &Task<S>) -> Self {
+    /// A ruler for this task; `x_step` is the step on x.
+    pub fn new<S: Scalar>(task: &Task<S>, x_step: S) -> Self {
         Self {
             shape: task.shape(),
             solution: task.solution().map(<[f64]>::to_vec),
             keeps_x_non_negative: task.keeps_x_non_negative(),
+            moves_x: x_step != S::ZERO,
             gradient_scales: Cell::default(),
         }
     }
@@ -232,7 +235,8 @@ impl Meter {
         }
         let norm = |mean: &[f64]| mean.iter().map(|mean| mean * mean).sum::<f64>().sqrt();
         let (x, y, z) = self.shape.split(&mean);
-        [if self.shape.x_is_local { local.sqrt() } else { norm(x) }, norm(y), norm(z)]
+        let of_x = if self.shape.x_is_local { local.sqrt() } else { norm(x) };
+        [if self.moves_x { of_x } else { 0.0 }, norm(y), norm(z)]
     }
 }
 
@@ -252,13 +256,16 @@ mod tests {
         let task = Task::<f64>::draw(&scenario);
         let Shape { x, y, .. } = task.shape();
         let v = vec![0.0; x + 2 * y];
-        let mut meter = Meter::new(&task);
+        let mut meter = Meter::new(&task, 0.1);
+        let mut resting = Meter::new(&task, 0.0);
         let gradient = |of_x: f64, of_yz: f64| [vec![of_x; x], vec![of_yz; 2 * y]].concat();
         meter.start(&v, &gradient(0.0, 100.0));
-        let error = |of_x, of_yz| {
+        resting.start(&v, &gradient(0.0, 100.0));
+        let error_of = |meter: &Meter, of_x, of_yz| {
             let d = gradient(of_x, of_yz);
             meter.measure(1, States { task: &task, v: &v, d: &d, defect: &v }).error
         };
+        let error = |of_x, of_yz| error_of(&meter, of_x, of_yz);
         // As x begins at rest, it is measured by how fast it has become.
         for (of_x, of_yz, expected) in
             [(0.5, 50.0, 1.0), (1.0, 0.1, 1.0), (0.25, 0.1, 0.25), (0.0, 300.0, 3.0)]
@@ -266,6 +273,7 @@ mod tests {
             assert!((error(of_x, of_yz) - expected).abs() < 1e-12, "{of_x}, {of_yz}: {}", error(of_x, of_yz));
         }
         assert!(error(f64::NAN, 1.0).is_nan());
+        assert!((error_of(&resting, 5.0, 50.0) - 0.5).abs() < 1e-12, "x has no step");
     }
 
     #[test]
@@ -276,7 +284,7 @@ mod tests {
         v[0] += 1e-2;
         let zero = vec![0.0; v.len()];
         let states = States { task: &task, v: &v, d: &zero, defect: &zero[..words] };
-        let metrics = Meter::new(&task).measure(1, states);
+        let metrics = Meter::new(&task, 1.0).measure(1, states);
         let expected = 0.5e-2 / (1e8 * (words as f64).sqrt());
         assert!((metrics.consensus_error / expected - 1.0).abs() < 1e-4, "{:e}", metrics.consensus_error);
     }

@@ -68,9 +68,15 @@ pub struct MethodSwarm<S = f64> {
 }
 
 impl<S: Scalar> MethodSwarm<S> {
-    /// Agents at rest before their first round. Frames count that are at most `most_late` rounds late.
-    pub fn new(task: Rc<Task<S>>, air: Air, method: Box<dyn RoundMethod<S>>, most_late: u32) -> Self {
-        let mut meter = Meter::new(&task);
+    /// Agents at rest before their first round. Frames count that are at most `most_late` rounds late; `x_step` is the step on x.
+    pub fn new(
+        task: Rc<Task<S>>,
+        air: Air,
+        method: Box<dyn RoundMethod<S>>,
+        most_late: u32,
+        x_step: S,
+    ) -> Self {
+        let mut meter = Meter::new(&task, x_step);
         meter.start(&method.states().v, &method.states().d);
         Self { task, air, method, most_late, round: 0, meter }
     }

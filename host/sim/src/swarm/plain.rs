@@ -87,7 +87,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
         let agents = schedule.agents();
         assert_eq!(v.len(), agents * shape.words(), "one packed decision an agent");
         let d = gradients_at(&task, &constants.penalty, &v);
-        let mut meter = Meter::new(&task);
+        let mut meter = Meter::new(&task, constants.steps.x);
         meter.start(&v, &d);
         let (v, d) = (rows(&shape, &v), rows(&shape, &d));
         let mut steps = vec![S::ZERO; stride(&shape)];

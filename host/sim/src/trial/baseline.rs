@@ -64,7 +64,7 @@ pub(super) fn swarm_with(
     }
     let task = Rc::new(Task::<f64>::load_with(scenario, own)?);
     let method = make(&task)?;
-    Ok(MethodSwarm::new(task, Air::new(scenario)?, method, 0))
+    Ok(MethodSwarm::new(task, Air::new(scenario)?, method, 0, scenario.algorithm.eta_x))
 }
 
 /// The method of `scenario` on its task, where it is one of fabswarm's own.

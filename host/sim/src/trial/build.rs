@@ -140,9 +140,9 @@ fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) 
     if scenario.has_perfect_air() {
         return Ok(Box::new(PlainFab::new(task, source, constants)));
     }
-    let (task, most_late) = (Rc::new(task), scenario.faults.delay_rounds);
+    let (task, most_late, x_step) = (Rc::new(task), scenario.faults.delay_rounds, constants.steps.x);
     let method = UnguardedFab::new(Rc::clone(&task), scenario.swarm.agents, constants, most_late);
-    Ok(Box::new(MethodSwarm::new(task, Air::new(scenario)?, Box::new(method), most_late)))
+    Ok(Box::new(MethodSwarm::new(task, Air::new(scenario)?, Box::new(method), most_late, x_step)))
 }
 
 /// A swarm too large to simulate agent by agent: the same numbers on arrays, without faults.

@@ -45,7 +45,8 @@ pub(super) fn summary(
         }
         StoppedBecause::SmallGradient => {
             let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
-            format!("stopped: gradient of x, of y and of z below {below} of its start for {rounds} rounds")
+            let of_x = if scenario.algorithm.eta_x == 0.0 { "" } else { "x, of " };
+            format!("stopped: gradient of {of_x}y and of z below {below} of its start for {rounds} rounds")
         }
         StoppedBecause::MaxRounds => "all rounds done".to_owned(),
         StoppedBecause::Interrupted => "interrupted; kept what was recorded".to_owned(),
