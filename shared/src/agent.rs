@@ -298,7 +298,7 @@ where
 
     /// Passes a fresh reading to its problem, before the round ends whose gradient is the first to depend on it.
     pub fn take_reading(&mut self, value: f32) {
-        self.problem.take_reading(self.round, value);
+        self.problem.take_reading(self.round(), value);
     }
 
     /// The largest frame it sends.
