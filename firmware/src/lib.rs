@@ -164,8 +164,7 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
                 agent,
                 &mut storage,
                 &mut health,
-                PacketReceiver::new(receiver, &radio),
-                PacketSender::new(sender),
+                (PacketReceiver::new(receiver, &radio), PacketSender::new(sender)),
                 (sensor, outlet),
             );
             select(link::serve(&mut link, to_agent, from_agent, &radio), rounds.run()).await;

@@ -96,8 +96,7 @@ where
         agent: SealedAgent<'a, 'a, P>,
         storage: &'a mut BoardStorage<F>,
         health: &'a mut H,
-        receiver: PacketReceiver<'a, PACKET>,
-        sender: PacketSender<'a, PACKET>,
+        (receiver, sender): (PacketReceiver<'a, PACKET>, PacketSender<'a, PACKET>),
         (sensor, outlet): (S, O),
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
