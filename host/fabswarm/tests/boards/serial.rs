@@ -78,9 +78,8 @@ fn power_is_cut_by_the_commands_of_a_rig() {
         let chip = format!("[[chip]]\nnumber = {number:?}\nport = {port:?}\noff = {off:?}\non = {on:?}\n");
         folder.write("rig.toml", chip);
     };
-    let crash =
-        "--agents 3 --rounds 200 --error-below 0 --crashes '0@50+20 forgets' --rig rig.toml --out out";
-    let runs = || Ended::from(run(&folder, ":1,in-process", crash).output().unwrap());
+    let crash = "--agents 3 --rounds 200 --error-below 0 --crashes '0@50+20 forgets' --rig rig.toml --out";
+    let runs = |out| Ended::from(run(&folder, ":1,in-process", &format!("{crash} {out}")).output().unwrap());
     let port = folder.join("usb-fabswarm_161").display().to_string();
     for (number, port, off, expected) in [
         ("a2", &*port, &**off, "the rig has no power switch for chip 00000000000000a1 on "),
@@ -88,13 +87,13 @@ fn power_is_cut_by_the_commands_of_a_rig() {
         ("a1", &port, "echo no hub >&2; false", "`echo no hub >&2; false` failed: exit status: 1, no hub"),
     ] {
         rig(number, port, off);
-        assert_contains(&runs().stderr, expected);
+        assert_contains(&runs("failed").stderr, expected);
     }
     folder.write("rig.toml", "[[chip]]\nnumber = 1\n");
-    assert_contains(&runs().stderr, "cannot use the rig ");
+    assert_contains(&runs("refused").stderr, "cannot use the rig ");
     let log = folder.join("power.log").display().to_string();
     rig("a1", &port, &format!("{off} && echo off >> {log}"));
-    runs().check(0, "");
+    runs("out").check(0, "");
     assert_eq!(folder.read("power.log").lines().count(), 1);
     let summary = folder.summary("out");
     assert_eq!((&summary["digest_checks"], &summary["digest_mismatches"]), (&180.into(), &0.into()));

@@ -58,7 +58,7 @@ fn what_is_printed_is_a_scenario_that_prints_itself() {
     let changed = print("--eta-x 0.25 --topology ring");
     assert_contains(
         &changed,
-        "# Step size of x, the upper decision; 0 keeps x as it starts, to see what learning it adds.\neta_x = 0.25\n",
+        "# Step size of x, the upper decision; 0 keeps x as it starts, the control for the effect of learning it.\neta_x = 0.25\n",
     );
     assert_contains(&changed, "topology = \"ring\"\n");
     folder.write("changed.toml", &changed);
