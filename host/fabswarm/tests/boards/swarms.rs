@@ -188,6 +188,37 @@ mod long {
         matches_the_simulator("qemu-uart:2,in-process", "--rounds 40 --error-below 0");
     }
 
+    #[test]
+    #[ignore = "long: builds firmware of its own"]
+    fn boards_take_fresh_readings_and_verify_replays_them() {
+        let folder = Folder::new();
+        let swarm = "run --problem sensor-trust --agents 3 --rounds 40 --error-below 0";
+        folder.succeeds(&format!("{swarm} --boards qemu-sensor:2,in-process --crashes 1@20+5 --out air"));
+        let summary = folder.summary("air");
+        assert_eq!((&summary["digest_checks"], &summary["digest_mismatches"]), (&75.into(), &0.into()));
+        let readings = folder.read("air/boards/readings.csv");
+        // Of a busy machine, some may be late.
+        assert!((20..=76).contains(&readings.lines().count()), "{readings}");
+        assert_contains(&folder.succeeds("verify air").stdout, "digests and ");
+        let (rows, last) = readings.trim_end().rsplit_once(|c: char| c.is_ascii_digit()).unwrap();
+        let digit = readings.trim_end().as_bytes()[rows.len()] - b'0';
+        folder.write("air/boards/readings.csv", format!("{rows}{}{last}\n", (digit + 5) % 10));
+        folder.ends("verify air", 4, "agent ");
+        let decisions = fs::read(folder.join("air/boards/agent-0.mavlink")).unwrap();
+        let (mut rest, mut messages) = (&decisions[..], 0);
+        while let [0xFD, length, ..] = rest {
+            (rest, messages) = (&rest[12 + usize::from(*length)..], messages + 1);
+        }
+        // x and y have six words each.
+        assert_eq!((messages, rest), (12 * 40, &[][..]));
+
+        folder.succeeds(&format!("{swarm} --boards qemu-sensor --pace slots --radio carried --out slots"));
+        let flight = folder.read("slots/boards/flight.csv");
+        let is_fresh = |row: &&str| row.starts_with(char::is_numeric) && !row.ends_with(',');
+        assert!(flight.lines().filter(is_fresh).count() > 10, "{flight}");
+        assert_contains(&folder.succeeds("verify slots").stdout, "digests equal");
+    }
+
     /// Picos in rp2040js with their USB port, through a crash with and one without memory.
     #[test]
     #[ignore = "long: builds firmware of its own"]
