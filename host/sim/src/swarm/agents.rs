@@ -81,6 +81,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
                 fragments: (setup.forged_fragments > 0)
                     .then(|| FragmentPath::new(id, setup.forged_fragments, setup.seed)),
                 outbox: FrameQueue::default(),
+                reading: None,
                 report: None,
                 refused: 0,
                 saved: None,
@@ -183,16 +184,13 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         move |what| BrokenBooks { round, what }.into()
     }
 
-    /// Gives agents the fresh readings of their boards, before their round ends.
+    /// Gives agents the fresh readings of their boards.
     fn take_readings(&mut self, agents: &[usize]) -> Result<(), SwarmError> {
         for &agent in agents {
-            let reading = match &mut self.remote {
+            self.agents[agent].reading = match &mut self.remote {
                 Some(remote) => remote.reading(agent)?,
                 None => self.readings.take(self.slot, agent),
             };
-            if let Some(reading) = reading {
-                self.agents[agent].agent.take_reading(reading);
-            }
         }
         Ok(())
     }
@@ -201,7 +199,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     fn end_round_of(&mut self, agent: usize) -> Result<(), SwarmError> {
         let broken = self.broken();
         let own = &mut self.agents[agent];
-        own.report = Some(own.agent.end_round());
+        own.end_round();
         let (id, books) = (own.agent.id(), &mut self.books);
         books
             .collect(id, own.agent.epoch(), own.agent.collections())

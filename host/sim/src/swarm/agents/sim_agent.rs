@@ -23,6 +23,8 @@ pub(super) struct SimAgent<const WORDS: usize> {
     pub(super) fragments: Option<FragmentPath>,
     /// Frames that are sealed and not yet on the air.
     pub(super) outbox: FrameQueue,
+    /// The fresh reading of its board, until its round ends: frames may still tell another round, in which another reading has its turn.
+    pub(super) reading: Option<f32>,
     /// The end of its current round, until it has been looked at.
     pub(super) report: Option<Report>,
     /// Frames that it refused since its last round ended.
@@ -51,6 +53,14 @@ impl<const WORDS: usize> SimAgent<WORDS> {
         while let Ok(Some(length)) = self.agent.poll_frame(&mut self.buffer) {
             self.outbox.push(self.seal.seal(&self.buffer[..length]));
         }
+    }
+
+    /// Ends its round, with the fresh reading if there is one.
+    pub(super) fn end_round(&mut self) {
+        if let Some(reading) = self.reading.take() {
+            self.agent.take_reading(reading);
+        }
+        self.report = Some(self.agent.end_round());
     }
 
     /// Hears a frame that everybody with the key could open.
@@ -130,7 +140,10 @@ impl<const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, WORDS> {
         let mut collect =
             |own: &SimAgent<WORDS>| account.collect(id, own.agent.epoch(), own.agent.collections());
         let collected = collect(own);
-        own.report = is_ending.then(|| own.agent.end_round());
+        own.report = None;
+        if *is_ending {
+            own.end_round();
+        }
         // Frames that came early were collected as the round began.
         *balance = match collected.and_then(|()| if *is_ending { collect(own) } else { Ok(()) }) {
             Err(imbalance) => imbalance.into(),
