@@ -14,7 +14,6 @@ use crate::install;
 use crate::licences;
 use crate::names;
 use crate::python;
-use crate::release;
 use crate::step::{self, Step};
 use crate::versions;
 
@@ -58,7 +57,6 @@ pub(crate) const STEPS: &[Step] = &[
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning, and the book", docs),
     long("package", "package every crate that is not a board", package),
-    long("release", "pack a release and try it from an empty folder", release::make),
 ];
 
 const fn quick(name: &'static str, what: &'static str, run: fn() -> Result<()>) -> Step {
