@@ -83,7 +83,7 @@ def test_what_a_method_does_wrong_ends_the_run():
 
     with pytest.raises(ZeroDivisionError, match="nothing to send"):
         fabswarm.run(method=Silent, rounds=10)
-    with pytest.raises(ValueError, match="the method of agent 0 returned 3 words as z\nhelp: return 20"):
+    with pytest.raises(ValueError, match="the method of agent 0 returned 3 scalars as z\nhelp: return 20"):
         fabswarm.run(method=Short, rounds=10)
     with pytest.raises(fabswarm.ScenarioError, match='algorithm.kind = "own" is a method that a program'):
         fabswarm.run(algorithm="own")
