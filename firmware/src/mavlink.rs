@@ -9,7 +9,7 @@ const HEADER: usize = 10;
 const COMPONENT: u8 = 191;
 /// The number of `NAMED_VALUE_FLOAT`.
 const NAMED_VALUE_FLOAT: u8 = 251;
-/// What its checksum has in addition: a hash of its fields.
+/// The hash of its fields, which goes into its checksum.
 const FIELDS: u8 = 170;
 /// The numbers of systems begin at 1, and those above are for ground stations.
 const SYSTEMS: u16 = 250;

@@ -132,7 +132,7 @@ pub struct Agent<P, L, const WORDS: usize> {
     problem: P,
     /// Which round and epoch it is in, with whom, and which frames are due.
     membership: Membership,
-    /// What it computes with, and what it took of others.
+    /// Its decision and ledger, and the mass that it took from others.
     ledger: LedgerState<L, WORDS>,
     fault: Option<Fault>,
 }

@@ -277,7 +277,7 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
     /// Reads the page of an agent whose problem is a `P`, as [`Page::read`] does for those of this crate.
     ///
     /// # Errors
-    /// As there; [`Error::OtherProblem`] where the page holds another problem.
+    /// Those of [`Page::read`], and [`Error::OtherProblem`] where the page holds another problem.
     pub fn read_as(bytes: &'a [u8], board: &str) -> Result<Self, Error> {
         let (words, body) = checked_parts(bytes)?;
         let words: &[f32] = bytemuck::try_cast_slice(words).map_err(|_| Error::Misaligned)?;

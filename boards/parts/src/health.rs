@@ -3,7 +3,7 @@
 use crate::{panic, stack};
 use fabswarm_firmware::{health::Health, packet::ResetCause};
 
-/// What chips do differently.
+/// The functions of a chip that differ between chips.
 #[derive(Debug)]
 pub struct CortexHealth<W, L> {
     /// Restarts the watchdog's timeout.

@@ -25,7 +25,7 @@ bind_interrupts!(struct Interrupts {
     UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
 });
 
-// What the build script took from `board.toml`.
+// Constants that the build script took from `board.toml`.
 fabswarm_board_parts::board!();
 // 6. How the chip restarts.
 fabswarm_board_parts::keep_faults!(restart);

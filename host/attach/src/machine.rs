@@ -33,7 +33,7 @@ pub(crate) struct LinkConfig<'a> {
     pub(crate) index: usize,
     pub(crate) folder: &'a Path,
     pub(crate) poll: &'a Poll,
-    /// What a simulated sensor measures.
+    /// The readings of a simulated sensor.
     pub(crate) sensor: Option<&'a SimulatedSensor>,
 }
 

@@ -40,7 +40,7 @@ pub struct BoardToml {
     pub radio: Option<Radio>,
     /// Where its boot loader takes UF2 files.
     pub uf2: Option<Uf2Drive>,
-    /// What is wired to which pin, for its page in the book.
+    /// The wiring of each pin, for its page in the book.
     #[serde(default)]
     pub pins: BTreeMap<String, String>,
     /// A note for the person who flashes it.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Entry {
     /// The name on the command line, and of its folder in the cache.
     pub name: String,
-    /// What it holds.
+    /// Its contents.
     pub kind: EntryKind,
     /// One line for people.
     pub about: String,

@@ -8,7 +8,7 @@ use crate::program::{Input, ModelProgram};
 pub use bert::BertEncoder;
 pub use image::{ImageModel, LayerConfig};
 
-/// What all agents train, each its own copy.
+/// The model that all agents train, each its own copy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
     /// Layers one after the other, on images or on numbers.

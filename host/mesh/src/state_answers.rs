@@ -13,10 +13,9 @@ use crate::message::{BODY_MAX, Request, Response, RunPlan, WORDS_MAX, pack_with}
 /// Words of state in one message.
 const PIECE: usize = 128 << 10;
 
-/// What the starter of a run asks for again and again.
+/// Parts of a state that the starter of a run requests repeatedly.
 pub(crate) struct StateAnswers {
-    /// They are sent in pieces, and kept until something else is asked for: who asks again because they took long would have them
-    /// computed anew.
+    /// Sent in pieces, and kept until another request comes: a starter that repeats its request gets them without a new computation.
     imbalances: Option<ImbalanceNumbers>,
     /// Memory for words that a starter on this machine reads by itself, on any device.
     pool: Option<SlabPool<Cpu<f32>>>,

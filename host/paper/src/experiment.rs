@@ -33,9 +33,9 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     type Choice: Clone + Debug + Sync;
     /// All inputs of a run, besides the build.
     type Cell: Serialize + Sync;
-    /// What runs are compared by.
+    /// The measures by which runs are compared.
     type Measure: Measure<Self>;
-    /// What a series can be asked for by itself.
+    /// The conditions on a single series.
     type Condition: Condition<Self>;
     /// A sample of a run.
     type Point: Copy;

@@ -25,7 +25,7 @@ pub trait Measure<W: Workload>: Copy + Debug + Sync + DeserializeOwned {
     }
 }
 
-/// What a series is asked for by itself.
+/// A condition on a single series.
 pub trait Condition<W: Workload>: Clone + Debug + Sync + DeserializeOwned {
     /// The verdict; `None` where it was not measured.
     fn judge(&self, one: &SeriesOutcome<W>) -> Option<Case>;

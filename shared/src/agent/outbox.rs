@@ -3,7 +3,7 @@
 /// A kind of frame, in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum Due {
-    /// Who belongs to its epoch.
+    /// The members of its epoch.
     Members,
     /// A challenge to a joiner.
     Admission,
@@ -11,7 +11,7 @@ pub(super) enum Due {
     Data,
     /// A hello to another part of the swarm. It follows the data: a slot may have no room for more.
     Hello,
-    /// Who belongs to that part.
+    /// The members of that part.
     Rumour,
     /// Which members are silent.
     Silence,

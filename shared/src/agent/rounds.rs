@@ -149,7 +149,7 @@ impl RoundSync {
 mod tests {
     use super::*;
 
-    /// What a frame of `frame_round` is to an agent in round `own`.
+    /// The age of a frame of `frame_round` for an agent in round `own`.
     fn observed(sync: &mut RoundSync, frame_round: u32, own: u32, late: u32) -> FrameAge {
         sync.own = own;
         sync.observe(frame_round, late)

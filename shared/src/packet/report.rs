@@ -1,4 +1,4 @@
-//! What boards report in packets: who they are, how their rounds went, and what their radios count.
+//! Reports of boards: their identity, their last round, and the counts of their radios and sensors.
 
 use crate::provisioning;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ pub struct SensorState {
     pub reading: Option<u32>,
     /// Rounds for which it gave none.
     pub silent: u32,
-    /// What it sent that was no reading.
+    /// How often it sent something that was no reading.
     pub refused: u32,
 }
 

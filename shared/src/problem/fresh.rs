@@ -22,7 +22,7 @@ impl<'a, S> AnyProblem<'a, S> {
         }
     }
 
-    /// The same problem with other values of its readings; `values` may be longer.
+    /// This problem with other values of its readings; `values` may be longer.
     #[must_use]
     pub fn with_readings<'v>(self, values: &'v [S]) -> AnyProblem<'v, S>
     where

@@ -22,7 +22,7 @@ pub enum BoardKind {
     Qemu,
     /// The same with a serial line as its radio.
     QemuUart,
-    /// The same as [`Qemu`](Self::Qemu), with a simulated sensor and somebody who records its decisions.
+    /// [`Qemu`](Self::Qemu) with a simulated sensor; the host records its decisions.
     QemuSensor,
     /// A Raspberry Pi Pico emulated by rp2040js, with its UART as its radio.
     Pico,

@@ -31,7 +31,7 @@ pub enum ErrorMeasure {
     Memory,
 }
 
-/// What a series is asked for by itself.
+/// A condition on a single series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ErrorCondition {

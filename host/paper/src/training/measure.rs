@@ -16,7 +16,7 @@ pub enum AccuracyMeasure {
     SecondsToBoth,
 }
 
-/// What a series is asked for by itself.
+/// A condition on a single series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccuracyCondition {

@@ -38,7 +38,7 @@ impl AgentSetup {
         Links::Known { audience: audiences.get(agent).copied().unwrap_or_default(), senders }
     }
 
-    /// The same swarm on arrays, where up to `audience` others may collect from each agent.
+    /// The constants of this swarm on arrays, where up to `audience` others may collect from each agent.
     pub fn on_arrays(&self, audience: u32) -> LedgerConstants {
         LedgerConstants {
             steps: self.config.steps,
