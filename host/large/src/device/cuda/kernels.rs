@@ -1,10 +1,10 @@
 //! Kernels, compiled for the GPU at hand when a device is made.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys};
-use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
 
 use super::during;
 use crate::device::{Block, Result, cuda_failed};
@@ -40,6 +40,19 @@ pub(super) enum Arg {
 /// Blocks of `each` that cover `words`.
 pub(super) fn blocks(words: usize, each: usize) -> usize {
     words.div_ceil(each)
+}
+
+/// Compiles a source, or returns what it was compiled to before: an experiment makes a device for each of its hundreds of runs.
+fn compiled(source: String, options: Vec<String>) -> Result<Ptx> {
+    static COMPILED: Mutex<Vec<(String, Vec<String>, Ptx)>> = Mutex::new(Vec::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((.., code)) = compiled.iter().find(|(text, with, _)| (text, with) == (&source, &options)) {
+        return Ok(code.clone());
+    }
+    let compile_options = CompileOptions { options: options.clone(), ..Default::default() };
+    let code = during("compiling kernels", compile_ptx_with_opts(&source, compile_options))?;
+    compiled.push((source, options, code.clone()));
+    Ok(code)
 }
 
 /// Compiled kernels by name.
@@ -129,11 +142,7 @@ impl Kernels {
     ) -> Result<Self> {
         let (major, minor) = during("asking for the GPU's architecture", context.compute_capability())?;
         options.extend(["--std=c++17".to_owned(), format!("--gpu-architecture=compute_{major}{minor}")]);
-        let code = during(
-            "compiling kernels",
-            compile_ptx_with_opts(source, CompileOptions { options, ..Default::default() }),
-        )?;
-        let module = during("loading kernels", context.load_module(code))?;
+        let module = during("loading kernels", context.load_module(compiled(source, options)?))?;
         let load = |name| Ok((name, during("finding a kernel", module.load_function(name))?));
         Ok(Kernels(names.map(load).collect::<Result<_>>()?))
     }
