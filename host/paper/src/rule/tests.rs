@@ -242,6 +242,14 @@ fn rates_are_slopes_between_two_rounds() {
 }
 
 #[test]
+fn the_start_of_a_run_where_all_agree_is_not_its_least_consensus_error() {
+    let mut all = [series("", "FAB", &[(0, 1.0), (100, 0.1), (10_000, 0.001)])];
+    all[0].runs.iter_mut().for_each(|run| run.points[0].consensus = 0.0);
+    let is = "{ falls = { quantity = 'consensus', from = 100.0, to = 10000.0, rate = 1.0, within = 0.05 } }";
+    assert_eq!(found(&format!("each = {{ series = ['FAB'], is = {is} }}"), &all), "seen");
+}
+
+#[test]
 fn printed_rounds_are_compared_and_so_is_divergence() {
     let with = |rounds: u32, end: f64, within: f64| {
         let mut all = [reaching("", "a", rounds), series("", "b", &[(0, 1.0), (9, end)])];

@@ -69,9 +69,10 @@ impl RunOutcome {
         before.error * (after.error.max(1e-300) / before.error.max(1e-300)).powf(share)
     }
 
-    /// The least of something over the samples of the first `rounds`.
+    /// The least of something over the samples of the first `rounds`. The start does not count: all agents start at one point, so its
+    /// consensus error is 0.
     pub(super) fn least(&self, rounds: f64, value: impl Fn(&Point) -> f64) -> f64 {
-        let first = self.points.iter().take_while(|point| point.on(Axis::Rounds) <= rounds);
+        let first = self.points.iter().skip(1).take_while(|point| point.on(Axis::Rounds) <= rounds);
         first.map(value).fold(f64::INFINITY, f64::min)
     }
 
