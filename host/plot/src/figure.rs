@@ -115,7 +115,8 @@ impl Panel {
         let last = last.fold(f64::MIN_POSITIVE, f64::max);
         let settled = 1.25 * lines.iter().filter_map(|line| line.settled(&y)).fold(0.0, f64::max);
         let x = if settled > 0.0 && settled < 0.5 * last {
-            let end = Scale::linear("", 0.0, last).name(last);
+            let fourth_digit = 10f64.powf(last.log10().floor() - 3.0);
+            let end = Scale::linear("", 0.0, last).name((last / fourth_digit).round() * fourth_digit);
             Scale::linear(&format!("{x_label} (all lines stay level from here to {end})"), 0.0, settled)
         } else {
             Scale::linear(x_label, 0.0, last)

@@ -118,25 +118,43 @@ fn the_scenario_of_the_book_runs() {
     folder.succeeds("run mine.toml --rounds 10 --error-below 0");
 }
 
-/// The verdicts on claims of the paper: rows in brackets are controls, and some sections are not in the paper.
-#[test]
-fn the_readme_counts_the_claims_as_the_tables_do() {
-    let (mut seen, mut in_part, mut unseen, mut ties) = (0, 0, 0, 0);
-    let texts: Vec<String> = pages("docs/paper").map(|page| fs::read_to_string(page).unwrap()).collect();
-    let sections = texts.iter().flat_map(|text| text.split("\n## "));
-    for section in sections.filter(|section| !section.contains("Not in the paper")) {
+/// The verdicts on claims of the paper: seen, in part, not seen and ties. Rows in brackets are controls, and some sections are not in
+/// the paper.
+fn verdicts(page: &str) -> [usize; 4] {
+    let mut counts = [0; 4];
+    for section in page.split("\n## ").filter(|section| !section.contains("Not in the paper")) {
         for table in section.split("| claim of the paper ").skip(1) {
             let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
             for row in rows.filter(|row| !row.starts_with("| (")) {
-                match row.split('|').nth(3).map(str::trim) {
-                    Some("seen") => seen += 1,
-                    Some("not seen") => unseen += 1,
-                    Some("tie") => ties += 1,
-                    _ => in_part += 1,
-                }
+                let at = match row.split('|').nth(3).map(str::trim) {
+                    Some("seen") => 0,
+                    Some("not seen") => 2,
+                    Some("tie") => 3,
+                    _ => 1,
+                };
+                counts[at] += 1;
             }
         }
     }
+    counts
+}
+
+#[test]
+fn the_readme_counts_the_claims_as_the_tables_do() {
+    let overview = fs::read_to_string(root().join("docs/paper.md")).unwrap();
+    let mut counts = [0; 4];
+    for page in pages("docs/paper") {
+        let text = fs::read_to_string(&page).unwrap();
+        let verdicts = verdicts(&text);
+        counts = std::array::from_fn(|at| counts[at] + verdicts[at]);
+        let link = format!("(paper/{})", page.file_name().unwrap().to_string_lossy());
+        let row = overview.lines().find(|line| line.starts_with('|') && line.contains(&link));
+        let row = row.unwrap_or_else(|| panic!("docs/paper.md has no row for {link}"));
+        let numbers = verdicts.map(|count| count.to_string()).join(", ");
+        let numbers = if verdicts == [0; 4] { "–" } else { &numbers };
+        assert!(row.ends_with(&format!(" {numbers} |")), "{row}\nshould end with: {numbers}");
+    }
+    let [seen, in_part, unseen, ties] = counts;
     let all = seen + in_part + unseen + ties;
     let counts = format!("{seen} are seen, {in_part} in part, {unseen} not, and {ties} are ties.");
     for (document, counts) in [
