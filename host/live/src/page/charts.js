@@ -218,7 +218,7 @@ class Chart {
       const y = Math.round(this.y(value)) + 0.5;
       context.moveTo(LEFT - 4, y);
       context.lineTo(width - RIGHT, y);
-      context.fillText(short(value), LEFT - 8, y);
+      context.fillText(short(value).replace("e+", "e").replace(/\.?0+e/, "e"), LEFT - 8, y);
     }
     context.stroke();
   }
