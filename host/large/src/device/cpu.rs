@@ -134,7 +134,8 @@ impl<S: Real> Device for Cpu<S> {
             agents,
             features: vec![S::ZERO; features],
             tokens: vec![0; tokens],
-            lengths: vec![0; samples],
+            // Pixels attend to all others; the lengths of texts come with each batch.
+            lengths: vec![u32::MAX; samples],
             labels: vec![0; samples],
             weights: vec![S::ZERO; samples],
             losses: vec![S::ZERO; samples],

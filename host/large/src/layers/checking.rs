@@ -2,6 +2,7 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 
+use super::transformer::{Transformer, TransformerShape};
 use super::{Conv2d, CrossEntropy, Dropout, Layer, Linear, Norm, Pool, Sequence, classifier};
 use crate::device::cpu::Cpu;
 use crate::device::{BatchSchedule, Device, DeviceDataset, Packed};
@@ -140,6 +141,13 @@ fn convolutions() {
 fn pooling() {
     check_layer(2, 6, 48, Pool::new(2, [4, 4, 3], 2), 12);
     check_layer(2, 6, 48, Pool::new(2, [4, 4, 3], 4), 3);
+}
+
+#[test]
+fn attention_among_pixels() {
+    let (epsilon, dropout) = (1e-5, 0.0);
+    let shape = TransformerShape { samples: 2, sequence: 6, width: 4, heads: 2, inner: 5, epsilon, dropout };
+    check_layer(2, 3, 24, Transformer::new("layer", shape, None), 24);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::Path;
 use fabswarm_sim::Diagnostic;
 use serde::Deserialize;
 
-use crate::layers::{Conv2d, CrossEntropy, Linear, Norm, Pool, Sequence, classifier};
+use crate::layers::transformer::TransformerShape;
+use crate::layers::{Conv2d, CrossEntropy, Linear, Norm, Pool, Sequence, Transformer, classifier};
 use crate::program::{Function, Geometry, Input, ModelProgram, ProgramBuilder};
 
 /// Most units or filters of a layer, and most layers of a file.
@@ -13,6 +14,8 @@ const MOST_UNITS: usize = 65_536;
 const MOST_LAYERS: usize = 64;
 /// Largest side of a filter.
 const MOST_KERNEL: usize = 31;
+/// Most pixels that attend to each other: a row of scores of the softmax on a GPU.
+const MOST_PIXELS: usize = 1024;
 const EPSILON: f64 = 1e-5;
 
 /// A layer.
@@ -36,6 +39,8 @@ pub enum LayerConfig {
     Pooling { size: usize },
     /// Layer norm: of the channels of each pixel, or of all numbers where there is no image.
     Norm {},
+    /// An encoder layer of BERT with the pixels of an image as its tokens.
+    Attention { heads: usize, inner: usize },
 }
 
 const fn relu() -> Function {
@@ -57,8 +62,8 @@ fn read(path: &Path, shape: [usize; 3]) -> Result<Vec<LayerConfig>, Diagnostic> 
         refuse(&error, "name a file of layers, or take softmax, mlp or lenet as training.model")
     })?;
     let LayerFile { layer: layers } = toml_edit::de::from_str(&text).map_err(|error| {
-        let remedy = "each [[layer]] has a kind, dense (units, function), convolution (filters, kernel, function), pooling (size) or norm; \
-                      attention needs texts and an encoder as training.model";
+        let remedy = "each [[layer]] has a kind, dense (units, function), convolution (filters, kernel, function), pooling (size), norm or \
+                      attention (heads, inner)";
         refuse(&error.to_string().trim_end(), remedy)
     })?;
     if layers.len() > MOST_LAYERS {
@@ -86,9 +91,13 @@ impl LayerConfig {
         let (what, remedy) = match *self {
             Self::Dense { units: 1..=MOST_UNITS, .. } => return Ok([1, 1, self.channels(channels)]),
             Self::Dense { units, .. } => (format!("dense with units = {units}"), "set 1 to 65536".to_owned()),
-            Self::Convolution { .. } | Self::Pooling { .. } if !is_image => {
+            Self::Convolution { .. } | Self::Pooling { .. } | Self::Attention { .. } if !is_image => {
                 let what = format!("its input is no image but {channels} numbers");
-                (what, "put convolution and pooling before the first dense layer, on images".to_owned())
+                (
+                    what,
+                    "put convolution, pooling and attention before the first dense layer, on images"
+                        .to_owned(),
+                )
             }
             Self::Convolution { filters: 1..=MOST_UNITS, kernel, .. }
                 if kernel % 2 == 1 && kernel <= MOST_KERNEL =>
@@ -106,6 +115,19 @@ impl LayerConfig {
                 format!("pooling of {height} x {width} with size = {size}"),
                 "set size to a number that divides both sides".to_owned(),
             ),
+            Self::Attention { heads: 1.., inner: 1..=MOST_UNITS } if height * width > MOST_PIXELS => (
+                format!("attention among the {} pixels of {height} x {width}", height * width),
+                format!("put pooling before it, down to {MOST_PIXELS} pixels"),
+            ),
+            Self::Attention { heads, inner: 1..=MOST_UNITS }
+                if (1..=channels).contains(&heads) && channels % heads == 0 =>
+            {
+                return Ok([height, width, channels]);
+            }
+            Self::Attention { heads, inner } => (
+                format!("attention of {channels} channels with heads = {heads} and inner = {inner}"),
+                "set heads to a divisor of the channels, and inner to 1 to 65536".to_owned(),
+            ),
             Self::Norm {} => return Ok([height, width, channels]),
         };
         Err((what, remedy))
@@ -115,7 +137,7 @@ impl LayerConfig {
         match *self {
             Self::Dense { units, .. } => units,
             Self::Convolution { filters, .. } => filters,
-            Self::Pooling { .. } | Self::Norm {} => before,
+            Self::Pooling { .. } | Self::Norm {} | Self::Attention { .. } => before,
         }
     }
 
@@ -137,6 +159,12 @@ impl LayerConfig {
             }
             Self::Pooling { size } => body.then(Pool::new(images, [height, width, channels], size)),
             Self::Norm {} => body.then(Norm::new(name, images * height * width, channels, EPSILON)),
+            Self::Attention { heads, inner } => {
+                let (samples, sequence, width) = (images, height * width, channels);
+                let (epsilon, dropout) = (EPSILON, 0.0);
+                let shape = TransformerShape { samples, sequence, width, heads, inner, epsilon, dropout };
+                body.then(Transformer::new(name, shape, None))
+            }
         }
     }
 
@@ -162,6 +190,10 @@ impl LayerConfig {
             Self::Norm {} => {
                 format!("{name}: layer norm of the last axis, epsilon 1e-5, {name}.weight and {name}.bias")
             }
+            Self::Attention { heads, .. } => format!(
+                "{name}: encoder layer of BERT over the pixels, row by row, with {heads} heads, GELU and epsilon 1e-5; the columns of \
+                 {name}.attention.self.qkv.weight are those of query, key and value"
+            ),
         }
     }
 }
@@ -267,7 +299,9 @@ mod tests {
             "layer 1: convolution of 6 x 9 with filters = 2 and kernel = 4",
         );
         refused("'dense',units = 0", "layer 1: dense with units = 0");
-        refused("'attention',heads = 2", "attention needs texts and an encoder");
+        refused("'attention',heads = 2", "missing field `inner`");
+        refused("'attention',heads = 2,inner = 8", "layer 1: attention of 1 channels with heads = 2");
+        refused("'dense',units = 4;'attention',heads = 1,inner = 8", "layer 2: its input is no image");
         refused("'dense',units = 4,dropout = 0.5", "unknown field");
         refused("'dense',units = 4,function = 'sine'", "unknown variant");
     }

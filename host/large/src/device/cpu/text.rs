@@ -36,7 +36,7 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
         Op::AttentionSoftmax { scores, heads, sequence, distance_bias } => {
             for (row, scores) in memory.one(scores).chunks_exact_mut(sequence).enumerate() {
                 let (query, head, sample) = (row % sequence, row / sequence % heads, row / sequence / heads);
-                let (real, padding) = scores.split_at_mut(agent.lengths[sample] as usize);
+                let (real, padding) = scores.split_at_mut(sequence.min(agent.lengths[sample] as usize));
                 if let Some(bias) = distance_bias {
                     for (key, score) in real.iter_mut().enumerate() {
                         *score += agent.parameters[bias.table + bias.bucket(query, key) * heads + head];

@@ -140,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) attention(const T* q, const
   T *tile_q = tiles, *tile_k = tiles + TOKENS * PITCH, *tile_v = tiles + 2 * TOKENS * PITCH;
   ll from = place(Heads{in_model, in_outer, in_inner, in_pitch}, heads), to = place(Heads{out_model, out_outer, out_inner, out_pitch}, heads);
   ll added = blockIdx.y * parameters_model + blockIdx.x % heads * in_inner;
-  int length = lengths[blockIdx.y * (gridDim.x / heads) + blockIdx.x / heads], row = threadIdx.x / 32 * 16;
+  int length = min(lengths[blockIdx.y * (gridDim.x / heads) + blockIdx.x / heads], (u32)sequence), row = threadIdx.x / 32 * 16;
   HeadRows rows_q = take_rows(q + from, in_pitch, sequence, head), rows_k = take_rows(k + from, in_pitch, sequence, head), rows_v = take_rows(v + from, in_pitch, sequence, head);
   put_rows(tile_q, rows_q, bias_q + added, sequence, head);
   put_rows(tile_k, rows_k, bias_k + added, sequence, head);
@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) attention_backward(const T*
   T *tile_q = tiles, *tile_k = tiles + TOKENS * PITCH, *tile_v = tiles + 2 * TOKENS * PITCH, *tile_d = tiles + 3 * TOKENS * PITCH, *square = tiles + 4 * TOKENS * PITCH;
   ll from = place(Heads{in_model, in_outer, in_inner, in_pitch}, heads), to = place(Heads{out_model, in_outer, in_inner, in_pitch}, heads);
   ll added = blockIdx.y * parameters_model + blockIdx.x % heads * in_inner;
-  int length = lengths[blockIdx.y * (gridDim.x / heads) + blockIdx.x / heads], warp = threadIdx.x / 32, row = warp * 16;
+  int length = min(lengths[blockIdx.y * (gridDim.x / heads) + blockIdx.x / heads], (u32)sequence), warp = threadIdx.x / 32, row = warp * 16;
   HeadRows rows_q = take_rows(q + from, in_pitch, sequence, head), rows_k = take_rows(k + from, in_pitch, sequence, head), rows_v = take_rows(v + from, in_pitch, sequence, head);
   HeadRows rows_d = take_rows(d + place(Heads{d_model, d_outer, d_inner, d_pitch}, heads), d_pitch, sequence, head);
   put_rows(tile_q, rows_q, bias_q + added, sequence, head);

@@ -71,6 +71,10 @@ impl CudaPass {
             };
             pass.grids.push(grid);
         }
+        if let Input::Features { .. } = program.input {
+            // Pixels attend to all others; the lengths of texts come with each batch.
+            device.upload(&mut pass.lengths, 0, &vec![u32::MAX; samples])?;
+        }
         Ok(pass)
     }
 

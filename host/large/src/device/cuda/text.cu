@@ -47,7 +47,7 @@ __device__ __forceinline__ void attention_softmax_any(T* scores, ll scores_model
   if (row >= rows) return;
   u32 mask = group_mask(lanes);
   int query = row % sequence, head = row / sequence % heads, sample = row / sequence / heads;
-  int length = lengths[(ll)blockIdx.y * (rows / sequence / heads) + sample];
+  int length = min(lengths[(ll)blockIdx.y * (rows / sequence / heads) + sample], (u32)sequence);
   scores += blockIdx.y * scores_model + (ll)row * sequence;
   float value[SPANS][N], largest = -1e30f, sum = 0;
   EACH_SPAN {
