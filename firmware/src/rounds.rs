@@ -9,7 +9,6 @@ use crate::{
     round_log::RoundLog,
     sealed_agent::{EVERY_ROUND, SealedAgent},
     sensor::{Outlet, Sensor},
-    slot_rounds::SlotRooms,
     storage::{BoardStorage, PageFlash},
 };
 use core::ops::ControlFlow;
@@ -129,11 +128,8 @@ where
         if self.wait_for_the_host().await.is_break() {
             return;
         }
-        if let Pace::Slots { superframe, slot_bytes, shared_bytes } = self.page.pace {
-            let rooms = SlotRooms { superframe, slot_bytes, shared_bytes };
-            if self.run_in_slots(rooms).await.is_break() {
-                return;
-            }
+        if self.run_in_slots().await.is_break() {
+            return;
         }
         let mut round_ends = Instant::now();
         while self.agent.round() < self.page.rounds && !self.is_held {

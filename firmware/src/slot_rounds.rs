@@ -12,7 +12,8 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     packet::{self, FRAME_OFFSET, Packet},
     problem::Problem,
-    slots::{SlotSchedule, SlotTask, Superframe},
+    provisioning::Pace,
+    slots::{SlotSchedule, SlotTask},
 };
 
 /// A frame is written and sealed this long before its slot, and waits.
@@ -22,14 +23,6 @@ const SERVICE_FOR: Duration = Duration::from_secs(5);
 /// A board reports who it is once in this many rounds: a host may come late.
 const ROUNDS_PER_BOOT: u32 = 64;
 
-/// The slots of a page.
-#[derive(Clone, Copy)]
-pub(crate) struct SlotRooms {
-    pub(crate) superframe: Superframe,
-    pub(crate) slot_bytes: u16,
-    pub(crate) shared_bytes: u16,
-}
-
 impl<P, F, H, S, O> RoundDriver<'_, P, F, H, S, O>
 where
     P: Problem<f32> + Copy,
@@ -38,11 +31,14 @@ where
     S: Sensor,
     O: Outlet,
 {
-    /// Goes through all rounds, in slots. Breaks if the host wants to replace the page before that.
-    pub(crate) async fn run_in_slots(&mut self, rooms: SlotRooms) -> ControlFlow<()> {
+    /// Goes through all rounds if the page has slots. Breaks if the host wants to replace the page before that.
+    pub(crate) async fn run_in_slots(&mut self) -> ControlFlow<()> {
+        let Pace::Slots { superframe, slot_bytes, shared_bytes } = self.page.pace else {
+            return ControlFlow::Continue(());
+        };
         let begun = Instant::now();
         let id = self.page.agent.id;
-        self.slots = Some(SlotSchedule::new(rooms.superframe, id, self.agent.round(), begun.as_micros()));
+        self.slots = Some(SlotSchedule::new(superframe, id, self.agent.round(), begun.as_micros()));
         if S::IS_THERE {
             self.request_reading();
         }
@@ -85,9 +81,9 @@ where
             match due.task {
                 SlotTask::Found => info!("nobody was heard: agent {} keeps its own time", id),
                 SlotTask::Transmit { is_shared, .. } => {
-                    let room = if is_shared { rooms.shared_bytes } else { rooms.slot_bytes };
+                    let room = if is_shared { shared_bytes } else { slot_bytes };
                     let is_late =
-                        Instant::now() > at + Duration::from_micros((rooms.superframe.guard_us / 2).into());
+                        Instant::now() > at + Duration::from_micros((superframe.guard_us / 2).into());
                     if !is_late {
                         self.send_in_slot(at, room.into()).await;
                     }
