@@ -6,6 +6,7 @@ mod cable;
 pub(crate) mod child_process;
 mod packet_stream;
 mod pico;
+pub(crate) mod power_switch;
 mod process;
 mod qemu;
 pub(crate) mod rig;

@@ -3,7 +3,8 @@
 use super::Fleet;
 use crate::firmware::Firmware;
 use crate::firmware::firmware_crate::FirmwareConfig;
-use crate::machine::rig::{PowerSwitch, Rig};
+use crate::machine::power_switch::PowerSwitch;
+use crate::machine::rig::Rig;
 use crate::machine::serial::{self, FoundBoard};
 use crate::machine::temp_dir::LockedTempDir;
 use crate::machine::{BoardLink, LinkConfig};

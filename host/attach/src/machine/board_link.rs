@@ -3,8 +3,8 @@
 use super::{
     LinkConfig, Machine, log_name,
     packet_stream::PacketStream,
+    power_switch::PowerSwitch,
     process::BoardProcess,
-    rig::PowerSwitch,
     serial::{ReadyBoard, SerialBoard},
 };
 use crate::error;

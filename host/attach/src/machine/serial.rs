@@ -15,7 +15,7 @@ use super::Machine;
 use super::boot_check::{last_panic, printable};
 use super::cable::Cable;
 use super::packet_stream::PacketStream;
-use super::rig::PowerSwitch;
+use super::power_switch::PowerSwitch;
 use crate::firmware::board_kind::PacketFraming;
 use fabswarm_board_file::SerialPort as ControlLines;
 use fabswarm_diagnostic::Diagnostic;
