@@ -16,8 +16,7 @@ use board::LockStepBoard;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::Pace;
 use fabswarm_shared::wire::seal::Key;
-use fabswarm_sim::record::ReadingLog;
-use fabswarm_sim::swarm::{AgentSetup, BoardChange};
+use fabswarm_sim::swarm::{AgentSetup, BoardChange, ReadingLog};
 use fabswarm_sim::task::Task;
 use std::time::Instant;
 

@@ -16,7 +16,6 @@ mod csv_table;
 mod curve;
 mod figure;
 mod folder;
-mod readings;
 mod summary;
 pub mod table;
 
@@ -28,18 +27,17 @@ pub use csv_table::{MetricColumn, metric_columns, metrics_line};
 pub use curve::Curve;
 pub use figure::Caption;
 pub use folder::{GrowingFile, RunFolder};
-pub use readings::ReadingLog;
 pub use summary::{AirReport, CommonSummary, FinalError, RunSummary, StoppedBecause};
 
 use crate::swarm::{Answer, ErrorKind, Metrics};
 use csv_table::CsvTable;
 
-/// So many agents, in words.
+/// The number of agents in words.
 pub fn agents(count: usize) -> String {
     if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
 }
 
-/// So many bytes, in the unit that keeps them short.
+/// The number of bytes in the unit that keeps it short.
 pub fn bytes(count: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     match units.into_iter().find(|(unit, _)| count as f64 >= *unit) {

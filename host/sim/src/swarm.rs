@@ -1,7 +1,6 @@
 //! Agents inside this process, and what a run sees of any swarm.
 
 use crate::air::{Air, FrameCounts};
-use crate::record::ReadingLog;
 use crate::scenario::{Scenario, ScenarioCommand};
 use crate::task::Score;
 use fabswarm_diagnostic::Diagnostic;
@@ -17,6 +16,7 @@ mod links;
 mod measure;
 mod method_swarm;
 mod plain;
+mod readings;
 mod unguarded;
 mod view;
 
@@ -34,6 +34,7 @@ pub use links::LinkTable;
 pub use measure::{ErrorKind, Meter, Metrics, States};
 pub use method_swarm::{MethodFrames, MethodStates, MethodSwarm, RoundMethod};
 pub use plain::{FabConstants, MixingRule, PlainFab};
+pub use readings::ReadingLog;
 pub(crate) use unguarded::UnguardedFab;
 pub use view::{
     AgentCondition, AgentView, BoardView, LinkView, MOST_AGENTS_IN_FULL, MOST_AGENTS_SEEN, SwarmView,

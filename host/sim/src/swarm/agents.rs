@@ -17,10 +17,9 @@ mod view;
 
 use super::books::{Balance, Books, BrokenBooks, Imbalance, LedgerView};
 use super::measure::{Meter, Metrics, States};
-use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
+use super::{Answer, DivergenceError, ReadingLog, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
 use crate::cores;
-use crate::record::ReadingLog;
 use crate::sealing::{AuthenticFrame, FrameSeal, SwarmOpener};
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
