@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fabswarm_diagnostic::Diagnostic;
 use rayon::prelude::*;
 
-use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial, Series, SeriesOutcome, Workload};
+use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial};
+use crate::workload::{Series, SeriesOutcome, Workload};
 use store::Store;
 
 /// Observes the progress of a campaign.

@@ -5,94 +5,14 @@
 
 mod file;
 
-pub use file::SeriesFile;
-
-use std::fmt::Debug;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use fabswarm_diagnostic::Diagnostic;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
 
-use crate::rule::{ClaimRule, Condition, Measure};
-use crate::spread::samples;
-
-/// Values of settings or of scenario keys, by name.
-pub type Keys = Map<String, Value>;
-
-/// The work of a series of an experiment.
-pub trait Workload: Sized + Clone + Debug + Sync + 'static {
-    /// A column of the figure.
-    type Axis: Copy + Debug + Sync + DeserializeOwned;
-    /// The values that are tried for series that ask for a search.
-    type Search: Clone + Debug + Sync + Default + DeserializeOwned;
-    /// The values that a series is run with.
-    type Choice: Clone + Debug + Sync;
-    /// All inputs of a run, besides the build.
-    type Cell: Serialize + Sync;
-    /// The measures by which runs are compared.
-    type Measure: Measure<Self>;
-    /// The conditions on a single series.
-    type Condition: Condition<Self>;
-    /// A sample of a run.
-    type Point: Copy;
-    /// The result of one run.
-    type Run: Clone + Debug + Send + Serialize + DeserializeOwned;
-
-    /// Names and texts of the experiments, in the order of the paper.
-    const FILES: &'static [(&'static str, &'static str)];
-    /// Whether a run takes the whole machine.
-    const RUNS_ALONE: bool;
-
-    /// The label and the workload of a row of a file, with the settings that lie over each other there.
-    fn parse(row: &SeriesFile, settings: Keys, search: &Self::Search) -> Result<(String, Self), String>;
-
-    /// The values of a series that searches none.
-    fn given(&self) -> Option<Self::Choice>;
-    /// The values that are tried for one that does.
-    fn options(&self, search: &Self::Search) -> Vec<Self::Choice>;
-    /// The seeds on which they are tried; others than those that count.
-    fn search_seeds(search: &Self::Search) -> &[u64];
-    /// A try.
-    fn trial(&self, choice: &Self::Choice, seed: u64, search: &Self::Search) -> Self::Cell;
-    /// The value that a search minimises, over the runs of one try.
-    fn score(runs: &[Self::Run]) -> f64;
-
-    /// A run that counts.
-    fn cell(&self, choice: &Self::Choice, seed: u64) -> Self::Cell;
-    /// A guess at how long it takes, to begin with the longest.
-    fn effort(cell: &Self::Cell) -> u64;
-    /// Runs it; `None` where it was interrupted.
-    fn run(cell: &Self::Cell, interrupted: &AtomicBool) -> Result<Option<Self::Run>, Diagnostic>;
-
-    /// The samples of a run.
-    fn points(run: &Self::Run) -> &[Self::Point];
-    /// Whether a series has left its start.
-    fn has_moved(one: &SeriesOutcome<Self>) -> bool;
-
-    /// Gives a key another value, and returns whether there is such a key.
-    fn set(&mut self, _key: &str, _value: &str) -> bool {
-        false
-    }
-    /// Whether this machine can run it in hours.
-    fn has_device() -> bool {
-        true
-    }
-}
-
-/// One curve or row of an experiment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series<W> {
-    /// The panel of the figure it belongs to.
-    pub panel: String,
-    /// Its name in legends and tables.
-    pub label: String,
-    /// Its work.
-    pub work: W,
-}
+use crate::rule::ClaimRule;
+use crate::workload::{Series, SeriesOutcome, Workload, distinct};
 
 /// A figure or table of the paper.
 #[derive(Clone, Debug)]
@@ -160,30 +80,6 @@ pub struct SearchTrial<W: Workload> {
     pub score: f64,
 }
 
-/// All runs of a series.
-#[derive(Clone, Debug)]
-pub struct SeriesOutcome<W: Workload> {
-    /// The series.
-    pub series: Series<W>,
-    /// With which values.
-    pub choice: W::Choice,
-    /// One run per seed.
-    pub runs: Vec<W::Run>,
-}
-
-impl<W: Workload> SeriesOutcome<W> {
-    /// The points of all runs, sample by sample; a run that ended early counts as it ended.
-    pub(crate) fn samples(&self) -> Vec<Vec<W::Point>> {
-        samples(&self.runs.iter().map(W::points).collect::<Vec<_>>())
-    }
-
-    /// The label, and the panel where there are some.
-    pub(crate) fn name(&self) -> String {
-        let (panel, label) = (&self.series.panel, &self.series.label);
-        if panel.is_empty() { label.clone() } else { format!("{panel}, {label}") }
-    }
-}
-
 /// The results of an experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentOutcome<W: Workload> {
@@ -202,15 +98,4 @@ pub(crate) fn failed<'a>(verb: &'a str, path: &'a Path) -> impl FnOnce(io::Error
             "see that the folder exists and the disk is not full, or name another with --out",
         )
     }
-}
-
-/// Each name once, in order.
-pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut distinct = Vec::new();
-    for name in names {
-        if !distinct.contains(&name) {
-            distinct.push(name);
-        }
-    }
-    distinct
 }

@@ -44,7 +44,7 @@ pub struct ExperimentConfig {
     pub edge_probability: f64,
     /// Weights that even and odd agents of a ring give to their neighbour.
     pub ring_shares: [f64; 2],
-    /// C: every so many rounds together have all links of a ring.
+    /// C: any C successive rounds together have all links of a ring.
     pub turns: u32,
     /// Probability that a frame is lost.
     pub loss: f64,

@@ -70,6 +70,7 @@ pub struct StepSizes {
 /// The methods, by the names that experiments call them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the variants are the names of the paper")]
 pub enum MethodKind {
     Fab,
     CentralizedFab,

@@ -19,7 +19,12 @@ pub enum LinkRule {
     /// Constant links and weights.
     Fixed(Rc<LinkWeights>),
     /// A directed ring with weights by degree, of which every `turns`-th link is there in each round, in turn.
-    RingInTurns { agents: usize, turns: u32 },
+    RingInTurns {
+        /// Agents of the ring.
+        agents: usize,
+        /// Rounds until a link is there again.
+        turns: u32,
+    },
     /// The weights of the first round for ever, while frames travel only over the links of each round.
     FirstWeights(Rc<LinkSource>),
 }

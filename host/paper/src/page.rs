@@ -7,11 +7,10 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_plot::{Figure, HtmlPage, LinePoint, Panel, PlotLine, Scale};
 use fabswarm_sim::whole_file;
 
-use crate::experiment::{
-    Experiment, ExperimentOutcome, SearchTrial, SeriesOutcome, Workload, distinct, failed,
-};
+use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial, failed};
 use crate::table::{self, Table};
 use crate::verdict;
+use crate::workload::{SeriesOutcome, Workload, distinct};
 
 /// A column of the table of results: its name, and the cell of a series with what was searched.
 pub type Column<W> = (&'static str, fn(&SeriesOutcome<W>, &<W as Workload>::Search) -> String);

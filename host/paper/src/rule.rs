@@ -1,39 +1,15 @@
 //! The rules of claims: how series are compared, whatever is measured on them.
 
-use std::fmt::Debug;
-
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
-use crate::experiment::{SeriesOutcome, Workload, distinct};
+use crate::case::{Case, CaseOutcome, Comparison};
 use crate::spread::Spread;
-use crate::verdict::{Case, CaseOutcome, Comparison};
-
-/// A number per run that two series are compared by.
-pub trait Measure<W: Workload>: Copy + Debug + Sync + DeserializeOwned {
-    /// The values of a run of each of two series.
-    fn values(self, pair: [(&SeriesOutcome<W>, &W::Run); 2]) -> [f64; 2];
-    /// How much better one value is than another.
-    fn advantage(self, own: f64, other: f64) -> f64;
-    /// The advantage below which two values are tied, where the experiment's margin is `margin`.
-    fn tie(self, margin: f64) -> f64;
-    /// The mean value of a series in words.
-    fn text(self, one: &SeriesOutcome<W>, mean: f64) -> String;
-    /// Whether it counts for a series that has not left its start.
-    fn counts_at_rest(self) -> bool {
-        false
-    }
-}
-
-/// A condition on a single series.
-pub trait Condition<W: Workload>: Clone + Debug + Sync + DeserializeOwned {
-    /// The verdict; `None` where it was not measured.
-    fn judge(&self, one: &SeriesOutcome<W>) -> Option<Case>;
-}
+use crate::workload::{Condition, Measure, SeriesOutcome, Workload, distinct};
 
 /// When a claim holds. Labels may end in `*`; without panels, all are meant.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, bound = "")]
+#[expect(missing_docs, reason = "the sentence about each rule names its fields")]
 pub enum ClaimRule<W: Workload> {
     /// In each panel every series `of` is better than every other one of `than`, by a factor: the closest pair decides.
     Better {

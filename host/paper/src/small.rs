@@ -14,10 +14,10 @@ use fabswarm_diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::experiment::{Keys, SeriesFile, Workload};
 use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
 use crate::spread::Spread;
+use crate::workload::{Keys, SeriesFile, Workload};
 use cell::MethodCell;
 
 /// The horizontal axis of an error.

@@ -18,7 +18,7 @@ use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::experiment::{Keys, SeriesFile, Workload};
+use crate::workload::{Keys, SeriesFile, Workload};
 use cell::{TrainingCell, TrainingDevice};
 
 /// A column of an experiment's figure.

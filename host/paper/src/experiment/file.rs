@@ -3,8 +3,8 @@
 
 use serde::Deserialize;
 
-use super::{Experiment, Keys, Series, StatedClaim, Workload};
-use crate::method::{MethodKind, StepSizes};
+use super::{Experiment, StatedClaim};
+use crate::workload::{Keys, Series, SeriesFile, Workload};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound = "")]
@@ -49,29 +49,6 @@ struct PanelFile {
     name: String,
     #[serde(default)]
     setting: Keys,
-}
-
-/// A series in each of its panels.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SeriesFile {
-    /// Its name; that of its method where it is not given.
-    pub label: Option<String>,
-    /// Panels it belongs to; all where it is not given.
-    panels: Option<Vec<String>>,
-    #[serde(default)]
-    setting: Keys,
-    /// The method, on small problems.
-    pub method: Option<MethodKind>,
-    /// Its steps; searched where they are not given.
-    pub steps: Option<StepSizes>,
-    /// The value that the paper prints for it.
-    pub paper: Option<String>,
-    /// The value that an independent implementation measured.
-    pub reference: Option<f64>,
-    /// Keys whose values are searched, for large models.
-    #[serde(default)]
-    pub search: Vec<String>,
 }
 
 /// Added to the title of a small version. Its labels are those of the whole experiment, of which it is too small to say anything.

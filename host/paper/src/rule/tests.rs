@@ -1,12 +1,13 @@
 //! Every rule, on outcomes that are made up.
 
 use super::*;
-use crate::experiment::{Experiment, Keys, Series};
+use crate::experiment::Experiment;
 use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
 use crate::small::{MethodOutcome, MethodWorkload, Point, RunOutcome};
 use crate::training::{TrainingPoint, TrainingRunOutcome, TrainingSeries, TrainingWorkload};
 use crate::verdict::Finding;
+use crate::workload::{Keys, Series};
 
 /// The finding of a rule as files have it.
 fn finding<W: Workload>(rule: &str, margin: f64, all: &[SeriesOutcome<W>]) -> String {

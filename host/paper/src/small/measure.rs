@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use super::outcome::ONE_PERCENT;
 use super::{Axis, MethodOutcome, MethodWorkload, Point, RunOutcome};
-use crate::rule::{Condition, Measure};
+use crate::case::{Case, Comparison};
 use crate::spread::Spread;
-use crate::verdict::{Case, Comparison};
+use crate::workload::{Condition, Measure};
 
 /// A logarithm that infinitely many rounds count as.
 const FAR: f64 = 700.0;
@@ -34,6 +34,7 @@ pub enum ErrorMeasure {
 /// A condition on a single series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "the sentence about each condition names its fields")]
 pub enum ErrorCondition {
     /// Every seed comes below one per cent.
     Reaches,

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Axis, MethodWorkload};
-use crate::experiment::SeriesOutcome;
 use crate::spread::Spread;
+use crate::workload::SeriesOutcome;
 
 /// The error below which a run has converged.
 pub(super) const ONE_PERCENT: f64 = 0.01;

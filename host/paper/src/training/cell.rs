@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::outcome::{TrainingPoint, TrainingRunOutcome};
-use crate::experiment::Keys;
+use crate::workload::Keys;
 
 /// The device that large models are trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{TrainingRunOutcome, TrainingSeries, TrainingWorkload};
-use crate::rule::{Condition, Measure};
-use crate::verdict::Case;
+use crate::case::Case;
+use crate::workload::{Condition, Measure};
 
 /// A number per run.
 #[derive(Clone, Copy, Debug, Deserialize)]

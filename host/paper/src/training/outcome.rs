@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::TrainingWorkload;
-use crate::experiment::SeriesOutcome;
 use crate::spread::Spread;
+use crate::workload::SeriesOutcome;
 
 /// One evaluation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

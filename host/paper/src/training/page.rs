@@ -4,9 +4,10 @@ use fabswarm_plot::{LinePoint, PlotLine, Scale};
 use serde_json::Value;
 
 use super::{Chart, KeySearch, TrainingPoint, TrainingSeries, TrainingWorkload};
-use crate::experiment::{Experiment, ExperimentOutcome, Keys, SearchTrial};
+use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial};
 use crate::page::{Column, Presentation};
 use crate::spread::Spread;
+use crate::workload::Keys;
 
 impl Presentation for TrainingWorkload {
     const TRIALS_FILE: &'static str = "search.csv";
