@@ -1,32 +1,6 @@
 //! The board's interrupt vectors (ARM application note AN386, "Interrupts").
 
-use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
-
-/// An interrupt line this firmware uses.
-#[derive(Clone, Copy)]
-#[repr(u16)]
-pub enum Interrupt {
-    #[cfg(feature = "uart")]
-    Uart0Receive = 0,
-    #[cfg(feature = "sensor")]
-    Uart2Receive = 4,
-    Timer0 = 8,
-    #[cfg(not(feature = "uart"))]
-    Ethernet = 13,
-}
-
-// SAFETY: the discriminants are the board's line numbers, below the length of `__INTERRUPTS`.
-unsafe impl InterruptNumber for Interrupt {
-    fn number(self) -> u16 {
-        self as u16
-    }
-}
-
-/// Lets `interrupt` through to the processor.
-pub fn enable(interrupt: Interrupt) {
-    // SAFETY: no critical section here relies on masking single lines.
-    unsafe { NVIC::unmask(interrupt) }
-}
+use crate::interrupt_line::InterruptLine;
 
 unsafe extern "C" {
     fn DefaultHandler();
@@ -38,18 +12,18 @@ const LINES: usize = 32;
 #[unsafe(no_mangle)]
 static __INTERRUPTS: [unsafe extern "C" fn(); LINES] = {
     let mut vectors: [unsafe extern "C" fn(); LINES] = [DefaultHandler; LINES];
-    vectors[Interrupt::Timer0 as usize] = crate::clock::on_alarm;
+    vectors[InterruptLine::Timer0 as usize] = crate::clock::on_alarm;
     #[cfg(not(feature = "uart"))]
     {
-        vectors[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;
+        vectors[InterruptLine::Ethernet as usize] = crate::ethernet::on_interrupt;
     }
     #[cfg(feature = "uart")]
     {
-        vectors[Interrupt::Uart0Receive as usize] = crate::uart::on_receive;
+        vectors[InterruptLine::Uart0Receive as usize] = crate::uart::on_receive;
     }
     #[cfg(feature = "sensor")]
     {
-        vectors[Interrupt::Uart2Receive as usize] = crate::sensor::on_receive;
+        vectors[InterruptLine::Uart2Receive as usize] = crate::sensor::on_receive;
     }
     vectors
 };

@@ -13,6 +13,7 @@ mod ethernet;
 mod executor;
 mod flash;
 mod health;
+mod interrupt_line;
 mod interrupts;
 mod log;
 mod panic;

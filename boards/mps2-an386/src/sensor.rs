@@ -2,7 +2,7 @@
 
 use crate::{
     cmsdk_uart::CmsdkUart,
-    interrupts::{self, Interrupt},
+    interrupt_line::{self, InterruptLine},
 };
 use core::cell::RefCell;
 use critical_section::Mutex;
@@ -28,7 +28,7 @@ impl UartSensor {
     /// Starts the port. Call once.
     pub fn start() -> Self {
         SENSOR.start_both_ways();
-        interrupts::enable(Interrupt::Uart2Receive);
+        interrupt_line::enable(InterruptLine::Uart2Receive);
         Self(())
     }
 }

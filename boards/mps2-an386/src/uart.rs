@@ -2,7 +2,7 @@
 
 use crate::{
     cmsdk_uart::CmsdkUart,
-    interrupts::{self, Interrupt},
+    interrupt_line::{self, InterruptLine},
 };
 use core::{cell::RefCell, convert::Infallible, future::poll_fn, task::Poll};
 use critical_section::Mutex;
@@ -36,7 +36,7 @@ impl Uart {
     /// Starts the port. Call once.
     pub fn start() -> Self {
         UART0.start_both_ways();
-        interrupts::enable(Interrupt::Uart0Receive);
+        interrupt_line::enable(InterruptLine::Uart0Receive);
         Self(())
     }
 }
