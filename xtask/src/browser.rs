@@ -3,12 +3,12 @@
 use anyhow::Result;
 
 use crate::install;
-use crate::test;
+use crate::workspace;
 
 /// Installs the browser where it is missing, builds the command with the page, and tests the page.
 pub(crate) fn test() -> Result<()> {
     install::chromium()?;
-    let program = test::build_command()?;
+    let program = workspace::build_command()?;
     let arguments = ["test", "--test", "browser", "--", "--ignored", "--test-threads", "2"];
-    test::linted(&arguments, &[("FABSWARM", &program.to_string_lossy())])
+    workspace::linted(&arguments, &[("FABSWARM", &program.to_string_lossy())])
 }

@@ -5,8 +5,8 @@ use std::fs;
 
 use crate::python;
 use crate::step;
-use crate::test;
 use crate::torch;
+use crate::workspace;
 
 /// Logs and tables of runs.
 const LOGS: &str = "host/view/tests/formats.py";
@@ -16,7 +16,7 @@ const ANSWERS: &str = "host/fabswarm/tests/answers.py";
 /// Makes runs, one of which is killed, and reads their files in Python.
 pub(crate) fn test() -> Result<()> {
     let python = python::interpreter()?;
-    let program = test::build_command()?;
+    let program = workspace::build_command()?;
     let folder = step::root().join("target/formats");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;

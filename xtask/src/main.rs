@@ -23,6 +23,8 @@ mod step;
 mod test;
 mod torch;
 mod versions;
+mod wheel;
+mod workspace;
 
 use std::process::ExitCode;
 

@@ -1,13 +1,10 @@
-//! The Python package, built as a wheel and tested as its users have it.
+//! The Python that reads the files of runs, builds the wheel and sets the book.
 
-use anyhow::{Context, Result};
-use std::fs;
+use anyhow::Result;
 use std::path::PathBuf;
 
 use crate::install;
 use crate::step;
-use crate::test;
-use crate::torch;
 
 /// Packages that build the wheel, run its tests, read the files of a run and set the formulas of the book.
 const PACKAGES: [&str; 10] = [
@@ -37,31 +34,4 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
         step::run(&program, &[&["-m", "pip", "install", "--quiet"], &PACKAGES[..]].concat())?;
     }
     Ok(python)
-}
-
-/// Builds the wheel with a profile of Cargo, for systems as maturin's `--compatibility` names them, and returns its path.
-pub(crate) fn build_wheel(profile: &str, compatibility: &str) -> Result<PathBuf> {
-    let python = interpreter()?;
-    let python = python.to_string_lossy();
-    let wheels = step::root().join("target/wheels");
-    let _ = fs::remove_dir_all(&wheels);
-    let build = ["-m", "maturin", "build", "--quiet", "--manifest-path", "host/python/Cargo.toml"];
-    let how = ["--profile", profile, "--locked", "--compatibility", compatibility, "--interpreter", &python];
-    let places = ["--out", &*wheels.to_string_lossy()];
-    step::run(&python, &[&build[..], &how, &places].concat())?;
-    Ok(fs::read_dir(&wheels)?.next().context("maturin has left no wheel")??.path())
-}
-
-/// Builds the wheel, installs it as its users do, and runs its tests.
-pub(crate) fn test() -> Result<()> {
-    let program = test::build_command()?;
-    let wheel = build_wheel("dev", "linux")?;
-    let python = interpreter()?;
-    let python = python.to_string_lossy();
-    let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
-    step::run(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat())?;
-    let tests = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "host/python/tests"];
-    let torch = torch::interpreter()?.unwrap_or_default();
-    let places = [("FABSWARM", &*program.to_string_lossy()), ("FABSWARM_TORCH", &*torch.to_string_lossy())];
-    step::run_with(&python, &tests, &places)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{boards, install, python, step};
+use crate::{boards, install, python, step, wheel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SUMS: &str = "SHA256SUMS";
@@ -13,7 +13,7 @@ const SUMS: &str = "SHA256SUMS";
 /// Builds all parts with optimisation, packs them into `target/release-VERSION` and tries them.
 pub(crate) fn make() -> Result<()> {
     step::run("cargo", &["build", "--release", "--package", "fabswarm", "--features", "full", "--locked"])?;
-    let wheel = python::build_wheel("release", "pypi")?;
+    let wheel = wheel::build_wheel("release", "pypi")?;
     install::targets(&boards::targets()?)?;
     let folder = step::root().join(format!("target/release-{VERSION}"));
     let name = wheel.file_name().context("the wheel has no name")?.to_string_lossy();

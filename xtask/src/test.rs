@@ -1,6 +1,5 @@
 //! `cargo xtask test`: everything a change must pass.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
@@ -13,20 +12,13 @@ use crate::formats;
 use crate::install;
 use crate::licences;
 use crate::names;
-use crate::python;
 use crate::step::{self, Step};
 use crate::versions;
+use crate::wheel;
+use crate::workspace::{EVERY_COMMAND, linted};
 
 /// The target of the emulated board.
 const TARGET: &str = "thumbv7em-none-eabihf";
-
-/// The tests build every command, also those that a plain build leaves out.
-const EVERY_COMMAND: &str = "--features=fabswarm/full";
-
-/// Arguments of all builds of the tests. Clippy compiles the workspace, so that one build lints and tests; children of a test know
-/// nothing of that, as they would of a variable.
-const TESTED: [&str; 4] =
-    ["--workspace", EVERY_COMMAND, "--locked", "--config=build.rustc-workspace-wrapper='clippy-driver'"];
 
 /// Tests that take long: those in a module `long`, which others leave out by `#[ignore = "long: …"]`, and those that do more with the
 /// environment variable `FABSWARM_LONG`.
@@ -34,7 +26,7 @@ const LONG_TESTS: &str = "test(/(^|::)long::/) + test(random_faults) + binary(fu
     + (binary(swarm) & test(/^(convergence|intruder)::/))";
 
 #[rustfmt::skip]
-pub(crate) const STEPS: &[Step] = &[
+const STEPS: &[Step] = &[
     quick("install", "add the compiler targets and emulators that are missing", install),
     quick("fmt", "check the formatting", || cargo(&["fmt", "--all", "--check"])),
     quick("locks", "check that every lock file has what is depended on", locks),
@@ -42,7 +34,7 @@ pub(crate) const STEPS: &[Step] = &[
     quick("licences", "check whose every file is, and the licences of dependencies", licences::check),
     quick("crates", "check that docs/architecture.md shows the crates", crates::check),
     quick("names", "check that no two types have one name", names::check),
-    quick("links", "check the links of every document", book::check_links),
+    quick("links", "check the links of every document", links),
     quick("features", "check that tasks have the same bits on every host", features),
     quick("alone", "check that the in-process swarm depends on none of the heavy parts", alone),
     quick("build", "compile the workspace and its tests, and lint them", || linted(&["test", "--all-targets", "--no-run"], &[])),
@@ -52,7 +44,7 @@ pub(crate) const STEPS: &[Step] = &[
     long("boards", "lint the firmware of every board, build it within its budget and list what it takes", boards),
     long("flashing", "flash boards that are not there through debug probes and by boot ROMs", flashing),
     long("formats", "read run folders with Python's mcap and pandas", formats::test),
-    long("python", "build the Python package and test its wheel", python::test),
+    long("python", "build the Python package and test its wheel", wheel::test),
     long("browser", "look at the live page in a real browser", browser::test),
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning, and the book", docs),
@@ -98,11 +90,9 @@ fn locks() -> Result<()> {
     Ok(())
 }
 
-/// Runs cargo on the tests.
-pub(crate) fn linted(arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
-    let (command, options) = arguments.split_at(1 + usize::from(arguments[0] == "nextest"));
-    let variables = [variables, &[("CLIPPY_ARGS", "-Dwarnings")]].concat();
-    step::run_with("cargo", &[command, &TESTED, options].concat(), &variables)
+fn links() -> Result<()> {
+    let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    book::check_links(&names)
 }
 
 fn has_nextest() -> bool {
@@ -138,13 +128,6 @@ fn flashing() -> Result<()> {
     let features = ["--features", "fabswarm/flash", "--", "-D", "warnings"];
     cargo(&[&lint[..], &tests[..], &features[..]].concat())?;
     cargo(&["test", "--package", "fabswarm-flash", "--features", "drivers", "--locked", "--tests"])
-}
-
-/// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds
-/// everything else once more for it.
-pub(crate) fn build_command() -> Result<PathBuf> {
-    linted(&["test", "--no-run", "--test", "cli"], &[])?;
-    Ok(step::root().join("target/debug/fabswarm"))
 }
 
 fn doctests() -> Result<()> {
