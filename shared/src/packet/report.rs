@@ -14,7 +14,7 @@ pub struct Boot<'a> {
     pub build: u64,
     /// The number that its maker gave its chip, if it has one.
     pub chip: Option<u64>,
-    /// Bytes that its receiver buffers while the firmware is busy: whoever sends more before it answers may lose some.
+    /// Bytes that its receiver buffers while the firmware is busy: a host that sends more before it answers may lose some.
     pub window: u16,
     /// Why it started.
     pub reset: ResetCause,

@@ -1,6 +1,6 @@
 //! How an agent without a ledger is let in.
 //!
-//! A hello alone proves nothing: somebody may have recorded it long ago. So whoever hears one answers with a
+//! A hello alone proves nothing: somebody may have recorded it long ago. So an agent that hears one answers with a
 //! [`Challenge`] that it never used before, others pass that on until it reaches the joiner, the joiner repeats its hello with
 //! the challenge in it, and only its author, hearing it come back, opens the epoch in which the joiner has a share:
 //!
