@@ -19,8 +19,11 @@ const WARM_UP: usize = 6;
 /// One measured number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
+    /// The job that was timed.
     pub job: &'static str,
+    /// Agents that it was timed with.
     pub agents: usize,
+    /// Milliseconds of a repetition.
     pub milliseconds: f64,
     /// Matrix products only.
     pub tera_flops_per_second: f64,
@@ -187,13 +190,18 @@ pub fn levels<D: Device>(
     ])
 }
 
-/// Bytes per second of a device copy, of a pull, of a push with and without a regulariser, and of both in one pass.
+/// Bytes per second of ways to pass over memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidths {
+    /// A device copy.
     pub copy: f64,
+    /// A pull.
     pub pull: f64,
+    /// A push without a regulariser.
     pub push: f64,
+    /// A push with a regulariser.
     pub push_with_regulariser: f64,
+    /// Pull and push in one pass.
     pub round: f64,
 }
 

@@ -21,13 +21,16 @@ use fabswarm_shared::scalar::Scalar;
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
+    /// The compared quantity.
     pub what: String,
     /// Largest difference, relative to the norm of the reference.
     pub error: f64,
+    /// Largest difference that passes.
     pub tolerance: f64,
 }
 
 impl Check {
+    /// Whether the difference is within the tolerance.
     pub fn passed(&self) -> bool {
         // A NaN passes nothing.
         self.error <= self.tolerance

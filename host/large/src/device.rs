@@ -52,7 +52,9 @@ pub enum MemoryUse {
 pub trait Device: Debug + Sized {
     /// The scalar state is read and written in.
     type Scalar: Real;
+    /// Words of state in its memory.
     type Reals: Debug;
+    /// Whole numbers in its memory.
     type Indices: Debug;
     /// A program made ready for all agents: its batch, losses and intermediate buffers.
     type Pass: Debug;
@@ -83,8 +85,10 @@ pub trait Device: Debug + Sized {
     /// Words of zero that matrix products will read as parameters.
     fn decisions(&self, words: usize) -> Result<Self::Reals>;
 
+    /// Whole numbers, all zero.
     fn indices(&self, words: usize) -> Result<Self::Indices>;
 
+    /// Writes words from `offset` on.
     fn write(&self, to: &mut Self::Reals, offset: usize, words: &[Self::Scalar]) -> Result<()>;
 
     /// Appends words of `from` to `to`.
@@ -96,6 +100,7 @@ pub trait Device: Debug + Sized {
         to: &mut Vec<Self::Scalar>,
     ) -> Result<()>;
 
+    /// Reads words from `offset` on.
     fn read(&self, from: &Self::Reals, offset: usize, words: usize) -> Result<Vec<Self::Scalar>> {
         let mut to = Vec::with_capacity(words);
         self.append(from, offset, words, &mut to)?;
@@ -116,6 +121,7 @@ pub trait Device: Debug + Sized {
         to: &mut Self::Reals,
     ) -> Result<()>;
 
+    /// Writes whole numbers from the beginning on.
     fn write_indices(&self, to: &mut Self::Indices, words: &[u32]) -> Result<()>;
 
     /// Makes `program` ready for `agents` agents.
@@ -124,6 +130,7 @@ pub trait Device: Debug + Sized {
     /// Memory for the weights of a round among `agents`, of which those of `own` are computed here.
     fn mixing(&self, agents: usize, own: Block) -> Result<Self::Mixing>;
 
+    /// Writes the weights of a round.
     fn write_mixing(&self, to: &mut Self::Mixing, mixing: &MixingMatrix) -> Result<()>;
 
     /// Takes the last samples of each agent's schedule into the pass, as many as it has. A weight is the schedule's: times

@@ -2,44 +2,44 @@
 
 #[cfg(test)]
 mod checking;
-pub mod conv2d;
-pub mod dropout;
-pub mod embedding;
-pub mod first_token;
-pub mod linear;
-pub mod loss;
-pub mod norm;
-pub mod pool;
-pub mod transformer;
+pub(crate) mod conv2d;
+pub(crate) mod dropout;
+pub(crate) mod embedding;
+pub(crate) mod first_token;
+pub(crate) mod linear;
+pub(crate) mod loss;
+pub(crate) mod norm;
+pub(crate) mod pool;
+pub(crate) mod transformer;
 
-pub use conv2d::Conv2d;
-pub use dropout::Dropout;
-pub use embedding::Embedding;
-pub use first_token::FirstToken;
-pub use linear::Linear;
-pub use loss::CrossEntropy;
-pub use norm::Norm;
-pub use pool::Pool;
-pub use transformer::Transformer;
+pub(crate) use conv2d::Conv2d;
+pub(crate) use dropout::Dropout;
+pub(crate) use embedding::Embedding;
+pub(crate) use first_token::FirstToken;
+pub(crate) use linear::Linear;
+pub(crate) use loss::CrossEntropy;
+pub(crate) use norm::Norm;
+pub(crate) use pool::Pool;
+pub(crate) use transformer::Transformer;
 
 use crate::program::{MemorySpace, ModelProgram, ProgramBuilder, View};
 
 /// Lays the backward operations of a layer for the gradient of its output, which they may overwrite. Returns the gradient of its
 /// input, or nothing where that is not wanted: the first layer of a model needs none.
-pub type Backward = Box<dyn FnOnce(&mut ProgramBuilder, View, bool) -> Option<View>>;
+pub(crate) type Backward = Box<dyn FnOnce(&mut ProgramBuilder, View, bool) -> Option<View>>;
 
 /// A layer between two buffers of one agent.
-pub trait Layer: std::fmt::Debug {
+pub(crate) trait Layer: std::fmt::Debug {
     /// Lays the forward operations. Returns the output, and what lays the backward operations.
     fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward);
 }
 
 /// Layers one after the other.
 #[derive(Debug, Default)]
-pub struct Sequence(pub Vec<Box<dyn Layer>>);
+pub(crate) struct Sequence(pub Vec<Box<dyn Layer>>);
 
 impl Sequence {
-    pub fn then(mut self, layer: impl Layer + 'static) -> Self {
+    pub(crate) fn then(mut self, layer: impl Layer + 'static) -> Self {
         self.0.push(Box::new(layer));
         self
     }
@@ -64,7 +64,11 @@ impl Layer for Sequence {
 }
 
 /// The program of a classifier: `body` from the batch to features, `loss` from there on.
-pub fn classifier(mut builder: ProgramBuilder, body: &impl Layer, loss: &CrossEntropy) -> ModelProgram {
+pub(crate) fn classifier(
+    mut builder: ProgramBuilder,
+    body: &impl Layer,
+    loss: &CrossEntropy,
+) -> ModelProgram {
     let features = builder.features();
     let (features, body_backward) = body.lay(&mut builder, features);
     let loss_backward = loss.lay(&mut builder, features);

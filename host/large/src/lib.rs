@@ -45,7 +45,7 @@ pub mod bench;
 pub mod conformance;
 pub mod device;
 pub mod fab;
-pub mod layers;
+mod layers;
 pub mod mixing;
 pub mod models;
 pub mod parameters;

@@ -47,6 +47,7 @@ impl MixingMatrix {
         (MixingMatrix::from_rows(&pull), MixingMatrix::from_rows(&push))
     }
 
+    /// The number of agents.
     pub fn agents(&self) -> usize {
         self.starts.len() - 1
     }
@@ -60,14 +61,17 @@ impl MixingMatrix {
             .zip(self.weights[range].iter().copied())
     }
 
+    /// The index of the first entry of each row, and the end of the last one.
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }
 
+    /// The sender of each entry, row by row.
     pub fn senders(&self) -> &[u32] {
         &self.senders
     }
 
+    /// The weight of each entry, row by row.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }

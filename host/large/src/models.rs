@@ -1,8 +1,8 @@
 //! The models a swarm can train, each as a [`ModelProgram`] for a number of samples.
 
-pub mod bert;
-pub mod image;
-pub mod pretrained;
+mod bert;
+mod image;
+pub(crate) mod pretrained;
 
 use crate::program::{Input, ModelProgram};
 pub use bert::BertEncoder;
@@ -42,6 +42,7 @@ impl Model {
         Model::Image(ImageModel::new([side, side, channels], layers, classes))
     }
 
+    /// The form of its samples.
     pub fn input(&self) -> Input {
         match self {
             Model::Image(model) => Input::Features { width: model.shape.iter().product() },
@@ -49,6 +50,7 @@ impl Model {
         }
     }
 
+    /// The number of classes.
     pub fn classes(&self) -> usize {
         match self {
             Model::Image(model) => model.classes,

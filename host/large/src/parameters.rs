@@ -21,9 +21,13 @@ pub enum Start {
 /// One named tensor inside the packed vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterTensor {
+    /// The name, as in PyTorch.
     pub name: String,
+    /// The shape.
     pub shape: Vec<usize>,
+    /// The word at which it begins.
     pub offset: usize,
+    /// The values before training.
     pub start: Start,
 }
 
@@ -51,10 +55,12 @@ impl Layout {
         offset
     }
 
+    /// All tensors, in order.
     pub fn tensors(&self) -> &[ParameterTensor] {
         &self.tensors
     }
 
+    /// The tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&ParameterTensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }

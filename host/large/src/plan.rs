@@ -13,6 +13,7 @@ const USABLE: f64 = 0.95;
 /// Bytes by what they are for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
+    /// Agents that are computed here.
     pub agents: usize,
     /// y, z, trackers, one or two gradients and, with momentum, m of all agents; with Push-ASGD, an earlier estimate and its gradient.
     pub state: u64,
@@ -76,6 +77,7 @@ impl MemoryPlan {
         plan
     }
 
+    /// All bytes.
     pub fn total(&self) -> u64 {
         self.state + self.activations + self.ledger + self.data + self.rounding
     }

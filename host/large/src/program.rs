@@ -1,12 +1,13 @@
 //! A model's forward and backward pass as a list of operations on one agent.
 //!
 //! Operations are written for one agent; a device decides how many agents share a launch. Because a program is plain data,
-//! its memory is known before anything is allocated ([`arena`]), and one program runs on every device and in every precision.
+//! its memory is known before anything is allocated, and one program runs on every device and in every precision.
 
-pub mod arena;
-pub mod op;
+pub(crate) mod arena;
+pub(crate) mod op;
 
-pub use op::{Function, Gemm, Geometry, Op};
+pub use op::Function;
+pub(crate) use op::{Gemm, Geometry, Op};
 
 use crate::parameters::{Layout, Start};
 
@@ -14,9 +15,15 @@ use crate::parameters::{Layout, Start};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A row of numbers (an image is stored height, width, channel).
-    Features { width: usize },
+    Features {
+        /// Numbers of a sample.
+        width: usize,
+    },
     /// A row of token numbers, of which the first few are real and the rest padding.
-    Tokens { sequence: usize },
+    Tokens {
+        /// Tokens of a sample, padding included.
+        sequence: usize,
+    },
 }
 
 impl Input {
@@ -31,11 +38,11 @@ impl Input {
 
 /// Names an intermediate buffer of one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(pub(crate) usize);
+pub(crate) struct Id(pub(crate) usize);
 
 /// Which of an agent's memories a [`View`] looks into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemorySpace {
+pub(crate) enum MemorySpace {
     /// The packed parameters.
     Parameters,
     /// The packed gradient.
@@ -48,29 +55,29 @@ pub enum MemorySpace {
 
 /// A place and where to begin in it, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub(crate) struct View {
     pub place: MemorySpace,
     pub offset: usize,
 }
 
 impl View {
-    pub fn parameters(offset: usize) -> Self {
+    pub(crate) fn parameters(offset: usize) -> Self {
         View { place: MemorySpace::Parameters, offset }
     }
 
-    pub fn gradient(offset: usize) -> Self {
+    pub(crate) fn gradient(offset: usize) -> Self {
         View { place: MemorySpace::Gradient, offset }
     }
 
     /// The same place, `words` further on.
-    pub fn after(self, words: usize) -> Self {
+    pub(crate) fn after(self, words: usize) -> Self {
         View { offset: self.offset + words, ..self }
     }
 }
 
 /// The precision a buffer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BufferPrecision {
+pub(crate) enum BufferPrecision {
     /// Whatever the device computes activations in.
     Activation,
     /// Full precision even when activations are bf16: statistics of a norm.
@@ -79,7 +86,7 @@ pub enum BufferPrecision {
 
 /// An intermediate buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     pub words: usize,
     pub precision: BufferPrecision,
 }
@@ -87,15 +94,19 @@ pub struct Buffer {
 /// The passes of one model for a fixed number of samples.
 #[derive(Clone, Debug)]
 pub struct ModelProgram {
+    /// Where each parameter lies.
     pub layout: Layout,
+    /// The form of a sample.
     pub input: Input,
+    /// Samples of a pass.
     pub samples: usize,
+    /// The number of classes.
     pub classes: usize,
-    pub buffers: Vec<Buffer>,
+    pub(crate) buffers: Vec<Buffer>,
     /// From the batch to losses and the gradient of the logits.
-    pub forward: Vec<Op>,
+    pub(crate) forward: Vec<Op>,
     /// From there to the gradient of every parameter.
-    pub backward: Vec<Op>,
+    pub(crate) backward: Vec<Op>,
 }
 
 impl ModelProgram {
@@ -114,7 +125,7 @@ impl ModelProgram {
 
 /// Collects operations while layers are laid down.
 #[derive(Debug)]
-pub struct ProgramBuilder {
+pub(crate) struct ProgramBuilder {
     program: ModelProgram,
     is_backward: bool,
     prefix: String,
@@ -122,7 +133,7 @@ pub struct ProgramBuilder {
 }
 
 impl ProgramBuilder {
-    pub fn new(input: Input, samples: usize, classes: usize) -> Self {
+    pub(crate) fn new(input: Input, samples: usize, classes: usize) -> Self {
         ProgramBuilder {
             program: ModelProgram {
                 layout: Layout::default(),
@@ -139,21 +150,21 @@ impl ProgramBuilder {
         }
     }
 
-    pub fn samples(&self) -> usize {
+    pub(crate) fn samples(&self) -> usize {
         self.program.samples
     }
 
-    pub fn classes(&self) -> usize {
+    pub(crate) fn classes(&self) -> usize {
         self.program.classes
     }
 
     /// The batch, as rows of features.
-    pub fn features(&self) -> View {
+    pub(crate) fn features(&self) -> View {
         View { place: MemorySpace::Features, offset: 0 }
     }
 
     /// Names of parameters added inside `lay` begin with `name` and a dot.
-    pub fn within<T>(&mut self, name: &str, lay: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn within<T>(&mut self, name: &str, lay: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.prefix.len();
         self.prefix.push_str(name);
         self.prefix.push('.');
@@ -163,17 +174,17 @@ impl ProgramBuilder {
     }
 
     /// Adds a parameter tensor and returns its offset.
-    pub fn parameter(&mut self, name: &str, shape: &[usize], start: Start) -> usize {
+    pub(crate) fn parameter(&mut self, name: &str, shape: &[usize], start: Start) -> usize {
         self.program.layout.add(format!("{}{name}", self.prefix), shape, start)
     }
 
     /// Adds a buffer in the device's activation precision.
-    pub fn buffer(&mut self, words: usize) -> View {
+    pub(crate) fn buffer(&mut self, words: usize) -> View {
         self.any_buffer(words, BufferPrecision::Activation)
     }
 
     /// Adds a buffer in full precision.
-    pub fn exact_buffer(&mut self, words: usize) -> View {
+    pub(crate) fn exact_buffer(&mut self, words: usize) -> View {
         self.any_buffer(words, BufferPrecision::Exact)
     }
 
@@ -186,27 +197,27 @@ impl ProgramBuilder {
     ///
     /// # Panics
     /// When `view` is not in a buffer.
-    pub fn words(&self, view: View) -> usize {
+    pub(crate) fn words(&self, view: View) -> usize {
         let MemorySpace::Buffer(Id(id)) = view.place else { panic!("{view:?} is not in a buffer") };
         self.program.buffers[id].words
     }
 
     /// A number no other dropout layer of the model has.
-    pub fn dropout_layer(&mut self) -> u32 {
+    pub(crate) fn dropout_layer(&mut self) -> u32 {
         self.dropout_layers += 1;
         self.dropout_layers
     }
 
-    pub fn push(&mut self, op: Op) {
+    pub(crate) fn push(&mut self, op: Op) {
         if self.is_backward { &mut self.program.backward } else { &mut self.program.forward }.push(op);
     }
 
     /// From here on operations belong to the backward pass.
-    pub fn begin_backward(&mut self) {
+    pub(crate) fn begin_backward(&mut self) {
         self.is_backward = true;
     }
 
-    pub fn finish(self) -> ModelProgram {
+    pub(crate) fn finish(self) -> ModelProgram {
         self.program
     }
 }

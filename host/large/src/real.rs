@@ -32,6 +32,7 @@ pub(crate) type GemmKernel<S> = unsafe fn(
 
 /// Operations that layers of large agents need, beyond those of problems of small ones.
 pub trait Real: Scalar + Sum + DivAssign {
+    /// The hyperbolic tangent.
     fn tanh(self) -> Self;
     /// The error function, of which GELU is made.
     fn erf(self) -> Self;

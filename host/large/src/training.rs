@@ -42,8 +42,10 @@ use fabswarm_sim::record::{self, AirReport, StoppedBecause};
 /// Why a run cannot start, or did not get to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Its folder cannot be written.
     #[error(transparent)]
     Record(#[from] record::Error),
+    /// It is refused, or ended early.
     #[error(transparent)]
     Refused(#[from] Diagnostic),
 }
@@ -67,7 +69,9 @@ impl Error {
 /// The scores of a swarm after some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
+    /// Rounds done.
     pub round: u32,
+    /// Passes over the training samples.
     pub epoch: f64,
     /// Score of the mean model on the test samples.
     pub test: ModelScore,
@@ -81,6 +85,7 @@ pub struct Evaluation {
     pub strength: Option<f64>,
     /// Bytes all agents sent so far, each frame counted once.
     pub sent_bytes: u64,
+    /// Frames sent, received and lost so far.
     pub frames: FrameCounts,
     /// Time the rounds so far took with their evaluations, those before a resumption included.
     pub seconds: f64,
@@ -106,7 +111,9 @@ pub trait TrainingObserver {
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingOutcome {
+    /// Why the run ended.
     pub stopped_because: StoppedBecause,
+    /// The last evaluation.
     pub evaluation: Evaluation,
     /// The mean model, packed.
     pub mean: Vec<f32>,
@@ -116,6 +123,7 @@ pub struct TrainingOutcome {
     pub tracking_defect: f64,
     /// Losses and delays of frames, where they went over an air.
     pub air: Option<AirReport>,
+    /// Memory planned and used.
     pub memory: MemoryReport,
 }
 
@@ -169,7 +177,9 @@ impl ChanceBaseline {
 /// Bytes of memory, as planned and as used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryReport {
+    /// Planned bytes.
     pub planned: u64,
+    /// Used bytes, where the device tells.
     pub used: Option<MemoryUse>,
 }
 

@@ -35,6 +35,7 @@ use fabswarm_sim::process_memory;
 pub struct Cpu<S>(PhantomData<S>);
 
 impl<S: Real> Cpu<S> {
+    /// The CPU of this machine.
     pub fn new() -> Self {
         Cpu(PhantomData)
     }

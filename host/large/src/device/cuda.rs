@@ -10,6 +10,7 @@ mod device;
 mod gemm;
 mod head;
 mod kernels;
+mod launch;
 mod memory;
 mod mixing;
 mod ops;
@@ -35,6 +36,7 @@ use super::{Packed, Result, cuda_failed, no_cuda};
 /// The format in which products and activations are computed; state is f32 in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
+    /// f32 words and products.
     F32,
     /// f32 words, products rounded to ten bits of mantissa.
     #[default]
@@ -147,6 +149,7 @@ impl Gpu {
         }
     }
 
+    /// The name that its driver gives it.
     pub fn name(&self) -> String {
         self.0.name().unwrap_or_else(|_| "GPU".to_owned())
     }

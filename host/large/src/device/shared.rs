@@ -1,8 +1,8 @@
 //! Memory that processes of one machine share: what a host has for another one on the same machine stays where it is, and the other
 //! copies it from there, from GPU to GPU where both compute on one.
 //!
-//! Memory is shared in slabs of one size, which are used again. Each begins with a label that says whose it is, and whoever is told
-//! to open a slab reads nothing of it but the label before that is known to be right.
+//! Memory is shared in slabs of one size, which are used again. Each begins with a label that says whose it is, and a process
+//! that opens a slab checks the label before it reads anything else.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ const LABEL_PREFIX: &str = "fabswarm slab ";
 /// Words of a slab that parcels can have.
 const ROOM: usize = SLAB_WORDS - LABEL_WORDS;
 
-/// How many slabs a parcel of so many words takes.
+/// The number of slabs that a parcel of `words` words takes.
 pub fn slabs_of(words: usize) -> usize {
     words.div_ceil(ROOM)
 }
@@ -44,8 +44,10 @@ pub trait SharedMemory: Device<Scalar = f32> {
     /// The slab of another process.
     fn open_slab(&self, place: &SlabPlace) -> Result<Self::Slab>;
 
+    /// Writes words to a slab from word `at` on.
     fn write_slab(&self, to: &Self::Slab, at: usize, words: &[f32]) -> Result<()>;
 
+    /// Reads words of a slab from word `at` on.
     fn read_slab(&self, from: &Self::Slab, at: usize, words: usize) -> Result<Vec<f32>>;
 
     /// Copies state of this device to a slab; it is there after [`Device::wait`].
@@ -73,7 +75,12 @@ pub trait SharedMemory: Device<Scalar = f32> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SlabPlace {
     /// An open file of a process, which has no name.
-    File { process: u32, number: i32 },
+    File {
+        /// The process.
+        process: u32,
+        /// Its number of the file.
+        number: i32,
+    },
     /// CUDA's handle for other processes.
     Cuda(Vec<u8>),
 }
@@ -86,7 +93,7 @@ pub struct SlabHandle {
     place: SlabPlace,
 }
 
-/// Words that lie in slabs, as whoever made them hands them over.
+/// Words that lie in slabs, as the process that made them hands them over.
 #[derive(Clone, Debug)]
 pub struct SharedParcel {
     /// Slabs in the order of the words.
@@ -127,7 +134,7 @@ impl<D: SharedMemory> SlabPool<D> {
         self.slabs[0].handle.clone()
     }
 
-    /// Fills slabs that nobody uses with so many words, which `write` puts there; nothing where there is no memory for more slabs.
+    /// Fills slabs that nobody uses with words that `write` puts there; nothing where there is no memory for more slabs.
     ///
     /// # Errors
     /// When `write` fails.

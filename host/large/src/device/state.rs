@@ -9,7 +9,9 @@ use super::{Device, Result};
 /// Neighbouring agents that one host computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Block {
+    /// The number of the first agent.
     pub first: usize,
+    /// The number of agents.
     pub agents: usize,
 }
 
@@ -22,10 +24,12 @@ impl Block {
     /// Nobody: the block of a host that only looks on.
     pub const NONE: Self = Block { first: 0, agents: 0 };
 
+    /// The numbers of the agents.
     pub fn range(self) -> Range<usize> {
         self.first..self.first + self.agents
     }
 
+    /// Whether the agent is one of them.
     pub fn has(self, agent: usize) -> bool {
         self.range().contains(&agent)
     }
@@ -35,9 +39,13 @@ impl Block {
 /// the swarm; those of `own` are computed here, and of the others only what they send is ever written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packed {
+    /// Groups of vectors: y, or y and z.
     pub groups: usize,
+    /// Agents of the swarm.
     pub agents: usize,
+    /// Words from one vector to the next.
     pub stride: usize,
+    /// The agents that are computed here.
     pub own: Block,
 }
 
@@ -47,6 +55,7 @@ impl Packed {
         Packed { groups, agents, stride, own: Block::whole(agents) }
     }
 
+    /// Words of all vectors.
     pub fn words(self) -> usize {
         self.groups * self.agents * self.stride
     }
@@ -67,6 +76,7 @@ impl Packed {
 pub struct DeviceDataset<D: Device> {
     /// Words (or tokens) of one sample.
     pub width: usize,
+    /// The number of samples.
     pub samples: usize,
     /// `[samples, width]`, for models of features.
     pub features: Option<D::Reals>,
@@ -74,6 +84,7 @@ pub struct DeviceDataset<D: Device> {
     pub tokens: Option<D::Indices>,
     /// Real tokens of each sample, for models of text.
     pub lengths: Option<D::Indices>,
+    /// The class of each sample.
     pub labels: D::Indices,
 }
 
@@ -109,6 +120,7 @@ pub struct Gradient<'a, D: Device> {
 /// The vectors that a round mixes in one pass over memory.
 #[derive(Debug)]
 pub struct RoundMix<'a, D: Device> {
+    /// The decisions.
     pub v: &'a mut D::Reals,
     /// t; where the round before is open, u = t − d.
     pub t: &'a mut D::Reals,
@@ -116,6 +128,7 @@ pub struct RoundMix<'a, D: Device> {
     pub d: &'a D::Reals,
     /// The strength of ½‖v‖² for each vector.
     pub strengths: &'a D::Reals,
+    /// Whether the round before is open: t has yet to be made of u.
     pub is_open: bool,
     /// m and β.
     pub momentum: Option<(&'a mut D::Reals, f64)>,

@@ -10,17 +10,28 @@ use crate::device::{Block, Packed};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UpperLevel {
     /// A weight σ(ψ_j) for every training sample; τ/2 ‖w‖² regularises the lower level.
-    Cleaning { regularisation: f64 },
+    Cleaning {
+        /// τ.
+        regularisation: f64,
+    },
     /// The τ of τ ‖w‖², shared by all agents and kept at zero or more.
-    Tuning { start: f64 },
+    Tuning {
+        /// τ before training.
+        start: f64,
+    },
     /// Nothing: the single-level baseline on the training samples.
-    SingleLevel { regularisation: f64 },
+    SingleLevel {
+        /// The τ of τ/2 ‖w‖².
+        regularisation: f64,
+    },
 }
 
 /// Constants of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FabConfig {
+    /// Agents of the swarm.
     pub agents: usize,
+    /// The task of the upper level.
     pub task: UpperLevel,
     /// λ.
     pub penalty: f64,
@@ -38,6 +49,7 @@ pub struct FabConfig {
     pub validation_batch: usize,
     /// Samples of the lower level per agent and round.
     pub training_batch: usize,
+    /// The seed of dropout masks.
     pub seed: u64,
     /// Push by broadcast ledger, which survives lost frames, instead of push weights.
     pub ledger: Option<Ledger>,
@@ -46,7 +58,7 @@ pub struct FabConfig {
 }
 
 impl FabConfig {
-    /// A run of so many samples of each level per agent and round, by push weights and without momentum; steps are still zero.
+    /// A run with these batches of samples per agent and round, by push weights and without momentum; steps are still zero.
     pub fn new(agents: usize, task: UpperLevel, validation_batch: usize, training_batch: usize) -> Self {
         FabConfig {
             agents,
@@ -75,6 +87,7 @@ impl FabConfig {
         if self.is_bilevel() { self.scale() * self.penalty } else { 1.0 }
     }
 
+    /// Whether there is an upper level.
     pub fn is_bilevel(&self) -> bool {
         !matches!(self.task, UpperLevel::SingleLevel { .. })
     }

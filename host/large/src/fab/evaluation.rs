@@ -8,7 +8,9 @@ use crate::device::{BatchSchedule, Device, NO_SAMPLE, Packed, Result};
 /// How a model does on a set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelScore {
+    /// The share of samples whose largest logit is that of their class.
     pub accuracy: f64,
+    /// The mean cross-entropy.
     pub loss: f64,
 }
 

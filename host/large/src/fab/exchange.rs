@@ -6,14 +6,18 @@ use crate::mixing::MixingMatrix;
 /// The links of one round.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exchange {
+    /// By weights.
     Weights(WeightExchange),
+    /// By broadcast ledger.
     Ledger(LedgerExchange),
 }
 
 /// A round of pull and push weights, or of push-sum weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightExchange {
+    /// The weights by which receivers average decisions: rows sum to one.
     pub pull: MixingMatrix,
+    /// The weights by which senders divide their trackers: columns sum to one.
     pub push: MixingMatrix,
     /// With push-sum weights, what each agent's step is multiplied by.
     pub factors: Option<Vec<f64>>,

@@ -1,6 +1,6 @@
 //! State of agents that other hosts compute, as the process that started their run reads and restores it.
 //!
-//! State has one layout, whoever computes it: what is read here is what one process with all agents would have, so evaluations and
+//! State has one layout on all hosts: the state read here is what one process with all agents would have, so evaluations and
 //! checkpoints are the same bytes.
 
 use std::fmt::Debug;

@@ -7,15 +7,17 @@ use super::{Fab, FabState, StatePart, VectorPart, X_STRIDE};
 use crate::device::{Device, Packed, Result};
 
 impl<D: Device> Fab<D> {
+    /// Rounds done so far.
     pub fn rounds(&self) -> u32 {
         self.round - u32::from(self.is_between)
     }
 
+    /// The device that computes the agents.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// Words of a frame, for a model of so many parameters: decisions, trackers (or the ledger's sums) and the push-sum weight,
+    /// Words of a frame, for a model of `parameters` parameters: decisions, trackers (or the ledger's sums) and the push-sum weight,
     /// as far as there are any.
     pub fn frame_words(&self, parameters: usize) -> usize {
         let x = self.state.sets.len() - 1;
@@ -206,7 +208,7 @@ impl<D: Device> Fab<D> {
         self.elsewhere.as_ref().map(RemoteState::hosts)
     }
 
-    /// Whether the state has so many words of a part from `offset` on.
+    /// Whether the state has `words` words of a part from `offset` on.
     pub fn has_part(&self, part: StatePart, offset: usize, words: usize) -> bool {
         let is_it = |&(other, size): &(StatePart, usize)| {
             part == other && offset.checked_add(words).is_some_and(|end| end <= size)

@@ -8,7 +8,7 @@ use super::{Backward, Layer};
 use crate::program::{Function, Geometry, Op, ProgramBuilder, View};
 
 #[derive(Debug)]
-pub struct Conv2d {
+pub(crate) struct Conv2d {
     name: String,
     geometry: Geometry,
     filters: usize,
@@ -16,7 +16,12 @@ pub struct Conv2d {
 }
 
 impl Conv2d {
-    pub fn new(name: impl Into<String>, geometry: Geometry, filters: usize, function: Function) -> Self {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        geometry: Geometry,
+        filters: usize,
+        function: Function,
+    ) -> Self {
         Conv2d { name: name.into(), geometry, filters, function }
     }
 }

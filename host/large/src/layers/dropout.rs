@@ -4,13 +4,13 @@ use super::{Backward, Layer};
 use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
-pub struct Dropout {
+pub(crate) struct Dropout {
     words: usize,
     rate: f64,
 }
 
 impl Dropout {
-    pub fn new(words: usize, rate: f64) -> Self {
+    pub(crate) fn new(words: usize, rate: f64) -> Self {
         Dropout { words, rate }
     }
 }

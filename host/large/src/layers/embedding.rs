@@ -9,7 +9,7 @@ const BOUND: f64 = 0.02 * 1.732_050_807_568_877_2;
 
 /// Sizes of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tables {
+pub(crate) struct Tables {
     pub vocabulary: usize,
     pub positions: usize,
     /// Token types; a classifier uses the first only. MPNet has none.
@@ -19,14 +19,14 @@ pub struct Tables {
 }
 
 #[derive(Debug)]
-pub struct Embedding {
+pub(crate) struct Embedding {
     tables: Tables,
     sequence: usize,
     width: usize,
 }
 
 impl Embedding {
-    pub fn new(tables: Tables, sequence: usize, width: usize) -> Self {
+    pub(crate) fn new(tables: Tables, sequence: usize, width: usize) -> Self {
         Embedding { tables, sequence, width }
     }
 }

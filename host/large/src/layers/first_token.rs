@@ -4,13 +4,13 @@ use super::{Backward, Layer};
 use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
-pub struct FirstToken {
+pub(crate) struct FirstToken {
     sequence: usize,
     columns: usize,
 }
 
 impl FirstToken {
-    pub fn new(sequence: usize, columns: usize) -> Self {
+    pub(crate) fn new(sequence: usize, columns: usize) -> Self {
         FirstToken { sequence, columns }
     }
 }

@@ -7,7 +7,7 @@ use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
 
 /// A dense layer over rows, with the function that follows it.
 #[derive(Debug)]
-pub struct Linear {
+pub(crate) struct Linear {
     name: String,
     /// Rows, inputs and outputs.
     sizes: [usize; 3],
@@ -15,7 +15,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    pub fn new(
+    pub(crate) fn new(
         name: impl Into<String>,
         rows: usize,
         inputs: usize,
@@ -42,7 +42,7 @@ impl Layer for Linear {
 
 /// Where a weight matrix and its bias are, and what is multiplied with it.
 #[derive(Clone, Copy, Debug)]
-pub struct LinearWeights {
+pub(crate) struct LinearWeights {
     rows: usize,
     inputs: usize,
     outputs: usize,
@@ -52,7 +52,7 @@ pub struct LinearWeights {
 
 impl LinearWeights {
     /// Adds `weight` and `bias`, started as PyTorch starts them: uniform in ±1/√inputs.
-    pub fn add(builder: &mut ProgramBuilder, name: &str, [rows, inputs, outputs]: [usize; 3]) -> Self {
+    pub(crate) fn add(builder: &mut ProgramBuilder, name: &str, [rows, inputs, outputs]: [usize; 3]) -> Self {
         let bound = Start::Uniform(1.0 / (inputs as f64).sqrt());
         builder.within(name, |builder| {
             let matrix = builder.parameter("weight", &[inputs, outputs], bound);
@@ -62,7 +62,7 @@ impl LinearWeights {
     }
 
     /// `x W`.
-    pub fn multiply(&self, builder: &mut ProgramBuilder, x: View) -> View {
+    pub(crate) fn multiply(&self, builder: &mut ProgramBuilder, x: View) -> View {
         let &LinearWeights { rows, inputs, outputs, matrix, .. } = self;
         let out = builder.buffer(rows * outputs);
         let b = Operand::new(View::parameters(matrix), outputs);
@@ -72,7 +72,7 @@ impl LinearWeights {
     }
 
     /// The function of `u` and the bias: in place, but where the derivative needs `u`.
-    pub fn activate(&self, builder: &mut ProgramBuilder, u: View, function: Function) -> View {
+    pub(crate) fn activate(&self, builder: &mut ProgramBuilder, u: View, function: Function) -> View {
         let &LinearWeights { rows, outputs, bias, .. } = self;
         let out = if function == Function::Gelu { builder.buffer(rows * outputs) } else { u };
         builder.push(Op::Activate { x: u, out, bias: Some(bias), rows, columns: outputs, function });
@@ -80,7 +80,13 @@ impl LinearWeights {
     }
 
     /// Multiplies `d` by the function's derivative at `u`.
-    pub fn activate_backward(&self, builder: &mut ProgramBuilder, u: View, d: View, function: Function) {
+    pub(crate) fn activate_backward(
+        &self,
+        builder: &mut ProgramBuilder,
+        u: View,
+        d: View,
+        function: Function,
+    ) {
         if function != Function::Identity {
             let (rows, columns) = (self.rows, self.outputs);
             let bias = (function == Function::Gelu).then_some(self.bias);
@@ -89,17 +95,17 @@ impl LinearWeights {
     }
 
     /// The gradients of bias and matrix.
-    pub fn gradients(&self, builder: &mut ProgramBuilder, x: View, d: View) {
+    pub(crate) fn gradients(&self, builder: &mut ProgramBuilder, x: View, d: View) {
         self.bias_gradient(builder, d);
         self.matrix_gradient(builder, x, d);
     }
 
-    pub fn bias_gradient(&self, builder: &mut ProgramBuilder, d: View) {
+    pub(crate) fn bias_gradient(&self, builder: &mut ProgramBuilder, d: View) {
         builder.push(Op::BiasGradient { d, bias: self.bias, rows: self.rows, columns: self.outputs });
     }
 
     /// `dW = xᵀ d`.
-    pub fn matrix_gradient(&self, builder: &mut ProgramBuilder, x: View, d: View) {
+    pub(crate) fn matrix_gradient(&self, builder: &mut ProgramBuilder, x: View, d: View) {
         let &LinearWeights { rows, inputs, outputs, matrix, .. } = self;
         let c = Operand::new(View::gradient(matrix), outputs);
         let operands = [Operand::new(x, inputs).transposed(), Operand::new(d, outputs), c];
@@ -107,14 +113,14 @@ impl LinearWeights {
     }
 
     /// `dx = d Wᵀ`.
-    pub fn input_gradient(&self, builder: &mut ProgramBuilder, d: View) -> View {
+    pub(crate) fn input_gradient(&self, builder: &mut ProgramBuilder, d: View) -> View {
         let dx = builder.buffer(self.rows * self.inputs);
         self.write_input_gradient(builder, d, dx, 0.0);
         dx
     }
 
     /// `dx = d Wᵀ + beta · dx`.
-    pub fn write_input_gradient(&self, builder: &mut ProgramBuilder, d: View, dx: View, beta: f64) {
+    pub(crate) fn write_input_gradient(&self, builder: &mut ProgramBuilder, d: View, dx: View, beta: f64) {
         let &LinearWeights { rows, inputs, outputs, matrix, .. } = self;
         let b = Operand::new(View::parameters(matrix), outputs).transposed();
         let operands = [Operand::new(d, outputs), b, Operand::new(dx, inputs)];

@@ -4,19 +4,19 @@ use super::linear::LinearWeights;
 use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
-pub struct CrossEntropy {
+pub(crate) struct CrossEntropy {
     name: String,
     inputs: usize,
 }
 
 impl CrossEntropy {
-    pub fn new(name: impl Into<String>, inputs: usize) -> Self {
+    pub(crate) fn new(name: impl Into<String>, inputs: usize) -> Self {
         CrossEntropy { name: name.into(), inputs }
     }
 
     /// Lays the forward operations. Returns what lays the backward operations, and gives the gradient of the layer's input where it
     /// is wanted.
-    pub fn lay(
+    pub(crate) fn lay(
         &self,
         builder: &mut ProgramBuilder,
         x: View,

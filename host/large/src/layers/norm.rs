@@ -7,19 +7,19 @@ use crate::program::{Op, ProgramBuilder, View};
 
 /// A norm with a learned gain and shift by column.
 #[derive(Debug)]
-pub struct Norm {
+pub(crate) struct Norm {
     name: String,
     shape: NormShape,
 }
 
 impl Norm {
     /// Normalises every row by itself.
-    pub fn new(name: impl Into<String>, rows: usize, columns: usize, epsilon: f64) -> Self {
+    pub(crate) fn new(name: impl Into<String>, rows: usize, columns: usize, epsilon: f64) -> Self {
         Norm { name: name.into(), shape: NormShape { rows, columns, epsilon } }
     }
 
     /// The norm of `x + residual + bias`, in one operation.
-    pub fn lay_after(
+    pub(crate) fn lay_after(
         &self,
         builder: &mut ProgramBuilder,
         x: View,

@@ -4,7 +4,7 @@ use super::{Backward, Layer};
 use crate::program::{Op, ProgramBuilder, View};
 
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     images: usize,
     height: usize,
     width: usize,
@@ -14,7 +14,7 @@ pub struct Pool {
 
 impl Pool {
     /// `height` and `width` must be multiples of `size`: a remainder would be ignored by the forward pass.
-    pub fn new(images: usize, [height, width, channels]: [usize; 3], size: usize) -> Self {
+    pub(crate) fn new(images: usize, [height, width, channels]: [usize; 3], size: usize) -> Self {
         assert!(
             height % size == 0 && width % size == 0,
             "{height} x {width} is not made of squares of {size}"

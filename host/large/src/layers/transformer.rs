@@ -10,7 +10,7 @@ use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
 
 /// Sizes and constants of every encoder layer of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TransformerShape {
+pub(crate) struct TransformerShape {
     pub samples: usize,
     pub sequence: usize,
     pub width: usize,
@@ -86,14 +86,14 @@ impl TransformerShape {
 }
 
 #[derive(Debug)]
-pub struct Transformer {
+pub(crate) struct Transformer {
     name: String,
     shape: TransformerShape,
     distance_bias: Option<DistanceBias>,
 }
 
 impl Transformer {
-    pub fn new(
+    pub(crate) fn new(
         name: impl Into<String>,
         shape: TransformerShape,
         distance_bias: Option<DistanceBias>,

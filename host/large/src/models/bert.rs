@@ -15,17 +15,17 @@ const FURTHEST: usize = 128;
 /// An encoder with a classifier on its first token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BertEncoder {
-    pub tables: Tables,
-    pub width: usize,
-    pub heads: usize,
-    pub inner: usize,
-    pub layers: usize,
-    pub epsilon: f64,
-    pub dropout: f64,
+    pub(crate) tables: Tables,
+    pub(crate) width: usize,
+    pub(crate) heads: usize,
+    pub(crate) inner: usize,
+    pub(crate) layers: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) dropout: f64,
     /// Buckets of MPNet's shared distance bias; BERT has none.
-    pub distance_buckets: Option<usize>,
-    pub sequence: usize,
-    pub classes: usize,
+    pub(crate) distance_buckets: Option<usize>,
+    pub(crate) sequence: usize,
+    pub(crate) classes: usize,
 }
 
 impl BertEncoder {
@@ -50,6 +50,7 @@ impl BertEncoder {
         BertEncoder { width: 384, inner: 1_536, layers: 6, ..Self::bert_base(sequence) }
     }
 
+    /// The passes for batches of `samples` samples.
     pub fn program(&self, samples: usize) -> ModelProgram {
         let mut builder =
             ProgramBuilder::new(Input::Tokens { sequence: self.sequence }, samples, self.classes);

@@ -24,19 +24,27 @@ const EPSILON: f64 = 1e-5;
 pub enum LayerConfig {
     /// `x W + b` of all numbers of a sample.
     Dense {
+        /// Outputs.
         units: usize,
+        /// The function of the outputs.
         #[serde(default = "relu")]
         function: Function,
     },
     /// A convolution that keeps the size of its image.
     Convolution {
+        /// Channels of the output.
         filters: usize,
+        /// The side of a filter, in pixels.
         kernel: usize,
+        /// The function of the outputs.
         #[serde(default = "relu")]
         function: Function,
     },
     /// The maximum of disjoint squares.
-    Pooling { size: usize },
+    Pooling {
+        /// The side of a square, in pixels.
+        size: usize,
+    },
     /// Layer norm: of the channels of each pixel, or of all numbers where there is no image.
     Norm {},
     /// An encoder layer of BERT with the pixels of an image as its tokens.
@@ -205,6 +213,7 @@ pub struct ImageModel {
     pub shape: [usize; 3],
     /// Its layers before the classifier, by name.
     pub(super) layers: Vec<(String, LayerConfig)>,
+    /// The number of classes.
     pub classes: usize,
 }
 

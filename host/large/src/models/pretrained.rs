@@ -35,7 +35,7 @@ struct EncoderConfig {
 ///
 /// # Errors
 /// When there is no such file or it describes something else.
-pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEncoder, Diagnostic> {
+pub(crate) fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEncoder, Diagnostic> {
     let path = folder.join("config.json");
     let text = std::fs::read_to_string(&path).map_err(|cause| {
         let remedy = "an encoder's folder holds config.json, model.safetensors and tokenizer.json";
@@ -99,7 +99,7 @@ pub fn encoder(folder: &Path, sequence: usize, classes: usize) -> Result<BertEnc
 ///
 /// # Errors
 /// When a tensor is missing or of another shape: the message lists the first few.
-pub fn start(
+pub(crate) fn start(
     folder: &Path,
     encoder: &BertEncoder,
     layout: &Layout,

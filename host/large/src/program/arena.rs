@@ -7,7 +7,7 @@ const ALIGNMENT: usize = 64;
 
 /// Offsets of all buffers of one agent, one space per precision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arena {
+pub(crate) struct Arena {
     offsets: Vec<usize>,
     activation_words: usize,
     exact_words: usize,
@@ -16,7 +16,7 @@ pub struct Arena {
 impl Arena {
     /// Places every buffer of `program` at the lowest offset that is free for its whole life, longest-lived neighbours first
     /// come, first served. Greedy by order of first use: within a few per cent of the peak for layered models.
-    pub fn new(program: &ModelProgram) -> Self {
+    pub(crate) fn new(program: &ModelProgram) -> Self {
         let lives = lives(program);
         let mut offsets = vec![0; program.buffers.len()];
         let mut ends = [0, 0];
@@ -53,17 +53,17 @@ impl Arena {
     }
 
     /// Offset of buffer `id` in the space of its precision.
-    pub fn offset(&self, id: super::Id) -> usize {
+    pub(crate) fn offset(&self, id: super::Id) -> usize {
         self.offsets[id.0]
     }
 
     /// Words of one agent in activation precision.
-    pub fn activation_words(&self) -> usize {
+    pub(crate) fn activation_words(&self) -> usize {
         self.activation_words
     }
 
     /// Words of one agent in full precision.
-    pub fn exact_words(&self) -> usize {
+    pub(crate) fn exact_words(&self) -> usize {
         self.exact_words
     }
 }

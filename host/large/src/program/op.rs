@@ -7,7 +7,7 @@ use super::{MemorySpace, View};
 /// Attention multiplies one matrix per sample (`outer`) and head (`inner`) straight out of the packed projections; everything
 /// else has a grid of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gemm {
+pub(crate) struct Gemm {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -22,14 +22,14 @@ pub struct Gemm {
 
 impl Gemm {
     /// Products of one agent.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.outer * self.inner
     }
 }
 
 /// A matrix operand: where it starts, the distance between its rows as stored, and whether it is read transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operand {
+pub(crate) struct Operand {
     pub view: View,
     pub row: usize,
     pub is_transposed: bool,
@@ -40,15 +40,15 @@ pub struct Operand {
 }
 
 impl Operand {
-    pub fn new(view: View, row: usize) -> Self {
+    pub(crate) fn new(view: View, row: usize) -> Self {
         Operand { view, row, is_transposed: false, outer: 0, inner: 0 }
     }
 
-    pub fn transposed(self) -> Self {
+    pub(crate) fn transposed(self) -> Self {
         Operand { is_transposed: true, ..self }
     }
 
-    pub fn strides(self, outer: usize, inner: usize) -> Self {
+    pub(crate) fn strides(self, outer: usize, inner: usize) -> Self {
         Operand { outer, inner, ..self }
     }
 }
@@ -57,8 +57,11 @@ impl Operand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Function {
+    /// x
     Identity,
+    /// max(x, 0)
     Relu,
+    /// tanh x
     Tanh,
     /// x · Φ(x), with the exact error function as BERT has it.
     Gelu,
@@ -66,7 +69,7 @@ pub enum Function {
 
 /// A convolution with an odd square kernel over images stored height, width, channel, which keeps their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
+pub(crate) struct Geometry {
     pub images: usize,
     pub height: usize,
     pub width: usize,
@@ -76,17 +79,17 @@ pub struct Geometry {
 
 impl Geometry {
     /// Pixels around the image that count as zero.
-    pub fn padding(&self) -> usize {
+    pub(crate) fn padding(&self) -> usize {
         self.kernel / 2
     }
 
     /// Rows of the matrix of patches.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.images * self.height * self.width
     }
 
     /// Columns of the matrix of patches.
-    pub fn patch(&self) -> usize {
+    pub(crate) fn patch(&self) -> usize {
         self.kernel * self.kernel * self.channels
     }
 }
@@ -94,7 +97,7 @@ impl Geometry {
 /// One step of a program. Offsets of parameters are words in the packed vector; their gradients lie at the same offset of
 /// the packed gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op {
+pub(crate) enum Op {
     Gemm(Gemm),
     /// `out = function(x + bias)`, with a bias by column when there is one; in place when `out` is `x`.
     Activate {
@@ -255,7 +258,7 @@ pub enum Op {
 
 /// The range of a norm; see [`Op::Norm`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NormShape {
+pub(crate) struct NormShape {
     pub rows: usize,
     pub columns: usize,
     pub epsilon: f64,
@@ -263,7 +266,7 @@ pub struct NormShape {
 
 /// A learned bias of attention scores by bucketed token distance, shared by all layers (MPNet): `[buckets, heads]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DistanceBias {
+pub(crate) struct DistanceBias {
     pub table: usize,
     pub buckets: usize,
     pub furthest: usize,
@@ -271,7 +274,7 @@ pub struct DistanceBias {
 
 impl DistanceBias {
     /// Bucket of the distance from token `query` to token `key`: half for each direction, exact near by, then logarithmic.
-    pub fn bucket(&self, query: usize, key: usize) -> usize {
+    pub(crate) fn bucket(&self, query: usize, key: usize) -> usize {
         let half = self.buckets / 2;
         let exact = half / 2;
         let (side, distance) = if key > query { (half, key - query) } else { (0, query - key) };
@@ -285,7 +288,7 @@ impl DistanceBias {
 
 impl Op {
     /// Every view the operation reads or writes.
-    pub fn views(&self) -> Vec<View> {
+    pub(crate) fn views(&self) -> Vec<View> {
         match *self {
             Op::Gemm(g) => vec![g.a.view, g.b.view, g.c.view],
             Op::Activate { x, out, .. } | Op::Pool { x, out, .. } => vec![x, out],
@@ -310,7 +313,7 @@ impl Op {
     }
 
     /// The buffers the operation reads or writes.
-    pub fn buffers(&self) -> impl Iterator<Item = super::Id> {
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = super::Id> {
         self.views().into_iter().filter_map(|view| match view.place {
             MemorySpace::Buffer(id) => Some(id),
             _ => None,

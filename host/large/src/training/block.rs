@@ -17,7 +17,9 @@ use crate::fab::{Exchange, Fab, ParcelPart, ParcelRoute};
 pub struct OutgoingParcel {
     /// The other host.
     pub to: usize,
+    /// Its part of a round.
     pub part: ParcelPart,
+    /// Its length.
     pub bytes: usize,
 }
 
@@ -26,7 +28,9 @@ pub struct OutgoingParcel {
 pub struct ExpectedParcel {
     /// The host that has it.
     pub from: usize,
+    /// Its part of a round.
     pub part: ParcelPart,
+    /// Its length.
     pub bytes: usize,
 }
 

@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 /// Samples are numbered as the data set has them, test samples after all training samples.
 #[derive(Debug)]
 pub struct TrainingSetup {
+    /// The model of every agent.
     pub model: Model,
     /// Packed parameters every agent starts from.
     pub start: Vec<f32>,
@@ -75,6 +76,7 @@ impl TrainingSetup {
         self.parameters
     }
 
+    /// The samples of each agent.
     pub fn shards(&self) -> &[DataShard] {
         &self.shards
     }

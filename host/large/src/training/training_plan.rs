@@ -64,10 +64,12 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         Ok(TrainingPlan { device, prepared, resolved, own, links, config, length, plan })
     }
 
+    /// The device that computes the agents.
     pub fn device(&self) -> &D {
         &self.device
     }
 
+    /// The memory of the run.
     pub fn plan(&self) -> &MemoryPlan {
         &self.plan
     }

@@ -8,7 +8,7 @@
 )]
 
 use super::kernels::Arg;
-use super::ops::PassLaunch;
+use super::launch::PassLaunch;
 use crate::device::Result;
 use crate::program::op::Operand;
 use crate::program::{Function, ModelProgram, Op, View};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::kernels::{Arg, blocks};
 use super::mixing::terms;
+use super::ops::most_partial_words;
 use super::{
     CapturedWork, Cuda, CudaMixing, CudaPass, DeviceBuffer, Gpu, POOL_PIECE, Precision, Reals, during,
     own_agents,
@@ -40,7 +41,7 @@ impl Device for Cuda {
     }
 
     fn pass_bytes(&self, program: &ModelProgram, agents: usize) -> u64 {
-        CudaPass::bytes(self, program, agents)
+        CudaPass::bytes(self, program, agents, most_partial_words(self, program, agents))
     }
 
     fn decision_bytes(&self) -> u64 {
@@ -96,7 +97,7 @@ impl Device for Cuda {
     }
 
     fn pass(&self, program: &ModelProgram, agents: usize) -> Result<CudaPass> {
-        CudaPass::new(self, program, agents)
+        CudaPass::new(self, program, agents, most_partial_words(self, program, agents))
     }
 
     fn mixing(&self, agents: usize, own: Block) -> Result<CudaMixing> {

@@ -6,50 +6,12 @@ use std::ffi::c_void;
 
 use cudarc::cublas::{result, sys};
 
-use super::ops::PassLaunch;
-use super::pass::{CudaPass, Spot};
-use super::{Cuda, DeviceBuffer, Precision, during};
+use super::launch::PassLaunch;
+use super::pass::{Grid, Spot};
+use super::{Precision, during};
 use crate::device::Result;
+use crate::program::Gemm;
 use crate::program::op::Operand;
-use crate::program::{Gemm, Op};
-
-/// Addresses of all matrices of a grid, for every agent: A, then B, then C.
-#[derive(Debug)]
-pub(super) struct Grid {
-    addresses: DeviceBuffer<u64>,
-    count: usize,
-}
-
-impl Grid {
-    /// How many addresses a grid of `op` has, where it needs one.
-    pub(super) fn addresses_of(op: &Op, agents: usize) -> usize {
-        match op {
-            Op::Gemm(gemm) if gemm.count() > 1 => 3 * agents * gemm.count(),
-            _ => 0,
-        }
-    }
-
-    /// Addresses of `gemm`, whose operands are all buffers of `pass`.
-    pub(super) fn new(device: &Cuda, pass: &CudaPass, gemm: &Gemm) -> Result<Self> {
-        let count = pass.agents * gemm.count();
-        let mut addresses = Vec::with_capacity(3 * count);
-        for operand in [gemm.a, gemm.b, gemm.c] {
-            let spot = pass.spot(device, operand.view);
-            let bytes = if spot.is_narrow { 2 } else { 4 };
-            for agent in 0..pass.agents {
-                for outer in 0..gemm.outer {
-                    for inner in 0..gemm.inner {
-                        let word = agent * spot.model + outer * operand.outer + inner * operand.inner;
-                        addresses.push(spot.address + (word * bytes) as u64);
-                    }
-                }
-            }
-        }
-        let mut memory = device.memory(addresses.len())?;
-        device.upload(&mut memory, 0, &addresses)?;
-        Ok(Grid { addresses: memory, count })
-    }
-}
 
 fn operation(operand: &Operand) -> sys::cublasOperation_t {
     if operand.is_transposed {

@@ -8,7 +8,7 @@
 
 use super::Precision;
 use super::kernels::{Arg, PLAIN_SHARED_BYTES, blocks};
-use super::ops::{PassLaunch, number};
+use super::launch::{PassLaunch, number};
 use crate::device::Result;
 use crate::program::Op;
 

@@ -23,7 +23,7 @@ pub struct CudaMixing {
     kernels: Kernels,
 }
 
-/// The share of a block of the sparse kernels: so many columns of all agents, with so many threads.
+/// The share of a block of the sparse kernels: columns of all agents, and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SparseTile {
     columns: usize,

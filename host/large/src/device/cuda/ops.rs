@@ -1,4 +1,4 @@
-//! Which kernel does which operation.
+//! Runs the operations of a pass: which kernel does which.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "each function here is a launch under the conditions of `Kernels::launch`"
@@ -8,99 +8,67 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 
-use super::gemm::Grid;
 use super::kernels::{Arg, blocks};
-use super::pass::{CudaPass, Spot};
-use super::{Cuda, during};
-use crate::device::Result;
+use super::launch::{PassLaunch, number};
+use super::pass::{CudaPass, Grid, ops};
+use super::{Cuda, Reals, attention, during, sums};
+use crate::device::{BatchSchedule, Packed, Result};
 use crate::program::op::{DistanceBias, NormShape};
-use crate::program::{Function, Geometry, MemorySpace, Op, View};
+use crate::program::{Geometry, ModelProgram, Op, View};
 
 /// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`.
 const LAYER_NORM_COLUMNS: usize = 1024;
 
-/// A pass under way. Unsafe functions that do not say what they ask for ask for the same as [`PassLaunch::all`].
-#[derive(Debug)]
-pub(super) struct PassLaunch<'a> {
-    pub device: &'a Cuda,
-    pub pass: &'a CudaPass,
-    pub group: usize,
-    pub stride: usize,
-    /// The group's parameters in f32, and as products read them.
-    pub parameters: u64,
-    pub products: u64,
-    pub gradient: Option<u64>,
-    pub dropout_key: u64,
+impl CudaPass {
+    /// Enqueues the pass on the group's stream: forward, and backward when there is a gradient to fill.
+    pub(super) fn run(
+        &mut self,
+        device: &Cuda,
+        group: usize,
+        parameters: &Reals,
+        gradient: Option<u64>,
+        packed: Packed,
+        schedule: &BatchSchedule<Cuda>,
+    ) -> Result<()> {
+        let first = (group * packed.agents + packed.own.first) * packed.stride;
+        let running = PassLaunch {
+            device,
+            pass: self,
+            group,
+            stride: packed.stride,
+            parameters: parameters.exact.at(first),
+            products: parameters
+                .narrow
+                .as_ref()
+                .map_or(parameters.exact.at(first), |narrow| narrow.at(first)),
+            gradient: gradient.map(|gradient| gradient + (first * 4) as u64),
+            dropout_key: schedule.dropout_key.pointer,
+        };
+        // SAFETY: the arena, the layout and `packed` fix the size of every buffer the program names; labels and tokens were
+        // checked against classes and vocabulary when the data was loaded.
+        unsafe {
+            let way_back = if gradient.is_some() { &self.program.backward[..] } else { &[] };
+            let clearing = running.clear_beside(way_back)?;
+            running.all(&self.program.forward, &self.grids)?;
+            if let Some(clearing) = clearing {
+                during("joining a stream", device.streams[group % 2].join(clearing))?;
+            }
+            if gradient.is_some() {
+                running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most words in which sums of row splits of an operation wait to be added up.
+pub(super) fn most_partial_words(device: &Cuda, program: &ModelProgram, agents: usize) -> usize {
+    let wide = device.words_at_once();
+    let of_heads = if device.activation_bytes() == 2 { attention::partial_words(program, agents) } else { 0 };
+    ops(program).map(|op| sums::partial_words(op, agents, wide)).max().unwrap_or(0).max(of_heads)
 }
 
 impl PassLaunch<'_> {
-    /// Where a product's operand lies.
-    pub(super) fn product_spot(&self, view: View) -> Spot {
-        let (address, is_narrow) = match view.place {
-            MemorySpace::Parameters => (self.products, self.products != self.parameters),
-            MemorySpace::Gradient => (self.gradient.unwrap_or_default(), false),
-            _ => return self.pass.spot(self.device, view),
-        };
-        let bytes = if is_narrow { 2 } else { 4 };
-        Spot { address: address + (view.offset * bytes) as u64, model: self.stride, is_narrow }
-    }
-
-    /// A view as the address and stride every kernel takes.
-    pub(super) fn spot(&self, view: View) -> [Arg; 2] {
-        let Spot { address, model, .. } = self.pass.spot(self.device, view);
-        [Arg::At(address), Arg::Long(model)]
-    }
-
-    /// A parameter in f32, or zero for none.
-    pub(super) fn parameter(&self, offset: Option<usize>) -> Arg {
-        Arg::At(offset.map_or(0, |offset| self.parameters + (offset * 4) as u64))
-    }
-
-    pub(super) fn gradient(&self, offset: Option<usize>) -> Arg {
-        let start = self.gradient.unwrap_or_default();
-        Arg::At(offset.map_or(0, |offset| start + (offset * 4) as u64))
-    }
-
-    /// Launches a kernel for all agents on the group's stream.
-    ///
-    /// # Safety
-    /// As for [`super::kernels::Kernels::launch`].
-    pub(super) unsafe fn launch(
-        &self,
-        name: &'static str,
-        blocks: usize,
-        block: [usize; 2],
-        args: &[Arg],
-    ) -> Result<()> {
-        self.launch_sharing(name, blocks, block, 0, args)
-    }
-
-    /// Launches a kernel with so many bytes of shared memory per block.
-    ///
-    /// # Safety
-    /// As for [`super::kernels::Kernels::launch`].
-    pub(super) unsafe fn launch_sharing(
-        &self,
-        name: &'static str,
-        blocks: usize,
-        block: [usize; 2],
-        shared_bytes: usize,
-        args: &[Arg],
-    ) -> Result<()> {
-        let stream = &self.device.streams[self.group % 2];
-        self.device.kernels.launch(stream, name, [blocks, self.pass.agents], block, shared_bytes, args)
-    }
-
-    /// Words a thread can take at once: 16 bytes where every view starts and steps at a multiple, else one.
-    pub(super) fn lane(&self, columns: usize, views: &[View]) -> usize {
-        let wide = self.device.words_at_once();
-        let fits = |view: &View| {
-            let spot = self.pass.spot(self.device, *view);
-            spot.address.is_multiple_of(16) && spot.model.is_multiple_of(wide)
-        };
-        if columns.is_multiple_of(wide) && views.iter().all(fits) { wide } else { 1 }
-    }
-
     /// Enqueues operations in order.
     ///
     /// # Safety
@@ -205,7 +173,7 @@ impl PassLaunch<'_> {
         }
     }
 
-    /// Launches a kernel that takes these views first, with a thread for every `lane` of so many words.
+    /// Launches a kernel that takes these views first, with a thread for every `lane` of `words` words.
     unsafe fn by_word(
         &self,
         name: &'static str,
@@ -217,7 +185,7 @@ impl PassLaunch<'_> {
         self.launch(name, blocks(words, 256 * lane), [256, 1], &[&spots, rest].concat())
     }
 
-    /// The same with the wide form of the kernel where rows of so many columns allow it.
+    /// Launches the wide form of a kernel where rows of `columns` columns allow it, otherwise the single form.
     unsafe fn by_lane(
         &self,
         [single, wide]: [&'static str; 2],
@@ -429,18 +397,8 @@ impl PassLaunch<'_> {
     }
 }
 
-/// Arguments for the sizes of images and their patches, of so many words in all.
+/// Arguments for the sizes of images and their patches, of `words` words in all.
 fn patch_sizes(words: usize, g: Geometry) -> Vec<Arg> {
     let sizes = [g.height, g.width, g.channels, g.kernel, g.padding()];
     [&[Arg::Long(words)][..], &sizes.map(Arg::Int)].concat()
-}
-
-/// The number `pointwise.cu` knows a function by.
-pub(super) fn number(function: Function) -> usize {
-    match function {
-        Function::Identity => 0,
-        Function::Relu => 1,
-        Function::Tanh => 2,
-        Function::Gelu => 3,
-    }
 }

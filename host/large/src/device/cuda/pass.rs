@@ -1,13 +1,10 @@
 //! A program in the GPU's memory: batch, losses and intermediate buffers of all agents.
 
-use super::gemm::Grid;
 use super::kernels::Arg;
-use super::ops::PassLaunch;
-use super::sums::partial_words;
-use super::{Cuda, DeviceBuffer, Reals, attention, during};
-use crate::device::{BatchSchedule, DeviceDataset, Packed, Result};
+use super::{Cuda, DeviceBuffer, Reals, during};
+use crate::device::{BatchSchedule, DeviceDataset, Result};
 use crate::program::arena::Arena;
-use crate::program::{BufferPrecision, Input, MemorySpace, ModelProgram, Op, View};
+use crate::program::{BufferPrecision, Gemm, Input, MemorySpace, ModelProgram, Op, View};
 
 /// A program made ready for all agents of one group.
 #[derive(Debug)]
@@ -28,7 +25,7 @@ pub struct CudaPass {
     features: DeviceBuffer<u8>,
     exact: DeviceBuffer<f32>,
     /// Addresses for products that are a grid of matrices, by position of the operation; forward first.
-    grids: Vec<Option<Grid>>,
+    pub(super) grids: Vec<Option<Grid>>,
 }
 
 /// Where a view lies: its address for the first agent, and the distance from one agent to the next.
@@ -39,8 +36,52 @@ pub(super) struct Spot {
     pub is_narrow: bool,
 }
 
+/// Addresses of all matrices of a grid, for every agent: A, then B, then C.
+#[derive(Debug)]
+pub(super) struct Grid {
+    pub(super) addresses: DeviceBuffer<u64>,
+    pub(super) count: usize,
+}
+
+impl Grid {
+    /// How many addresses a grid of `op` has, where it needs one.
+    fn addresses_of(op: &Op, agents: usize) -> usize {
+        match op {
+            Op::Gemm(gemm) if gemm.count() > 1 => 3 * agents * gemm.count(),
+            _ => 0,
+        }
+    }
+
+    /// Addresses of `gemm`, whose operands are all buffers of `pass`.
+    fn new(device: &Cuda, pass: &CudaPass, gemm: &Gemm) -> Result<Self> {
+        let count = pass.agents * gemm.count();
+        let mut addresses = Vec::with_capacity(3 * count);
+        for operand in [gemm.a, gemm.b, gemm.c] {
+            let spot = pass.spot(device, operand.view);
+            let bytes = if spot.is_narrow { 2 } else { 4 };
+            for agent in 0..pass.agents {
+                for outer in 0..gemm.outer {
+                    for inner in 0..gemm.inner {
+                        let word = agent * spot.model + outer * operand.outer + inner * operand.inner;
+                        addresses.push(spot.address + (word * bytes) as u64);
+                    }
+                }
+            }
+        }
+        let mut memory = device.memory(addresses.len())?;
+        device.upload(&mut memory, 0, &addresses)?;
+        Ok(Grid { addresses: memory, count })
+    }
+}
+
 impl CudaPass {
-    pub(super) fn new(device: &Cuda, program: &ModelProgram, agents: usize) -> Result<Self> {
+    /// Allocates a pass, with `partial_words` words for sums of row splits.
+    pub(super) fn new(
+        device: &Cuda,
+        program: &ModelProgram,
+        agents: usize,
+        partial_words: usize,
+    ) -> Result<Self> {
         let arena = Arena::new(program);
         let samples = agents * program.samples;
         let bytes = device.activation_bytes();
@@ -55,7 +96,7 @@ impl CudaPass {
             lengths: device.memory(samples)?,
             tokens: device.memory(tokens)?,
             weights: device.memory(samples)?,
-            partial: device.memory(most_partial_words(device, program, agents))?,
+            partial: device.memory(partial_words)?,
             activations: device.memory(arena.activation_words() * agents * bytes)?,
             features: device.memory(features * bytes)?,
             exact: device.memory(arena.exact_words() * agents)?,
@@ -79,7 +120,7 @@ impl CudaPass {
     }
 
     /// Bytes that [`CudaPass::new`] takes.
-    pub(super) fn bytes(device: &Cuda, program: &ModelProgram, agents: usize) -> u64 {
+    pub(super) fn bytes(device: &Cuda, program: &ModelProgram, agents: usize, partial_words: usize) -> u64 {
         let arena = Arena::new(program);
         let input = program.samples * program.input.width();
         let (features, tokens) = match program.input {
@@ -90,7 +131,7 @@ impl CudaPass {
         // Losses, hits, labels, lengths and weights are words of every sample.
         let wide = arena.exact_words() + tokens + program.samples * 5;
         let addresses = ops(program).map(|op| Grid::addresses_of(op, agents)).sum::<usize>();
-        let words = agents * wide + most_partial_words(device, program, agents);
+        let words = agents * wide + partial_words;
         (agents * narrow * device.activation_bytes() + words * 4 + addresses * 8) as u64
     }
 
@@ -159,54 +200,9 @@ impl CudaPass {
         // SAFETY: the batch was allocated for this program, and rows of the schedule are samples of the dataset.
         unsafe { device.kernels.launch(&device.samples, name, grid, [128, 1], 0, &args) }
     }
-
-    /// Enqueues the pass on the group's stream: forward, and backward when there is a gradient to fill.
-    pub(super) fn run(
-        &mut self,
-        device: &Cuda,
-        group: usize,
-        parameters: &Reals,
-        gradient: Option<u64>,
-        packed: Packed,
-        schedule: &BatchSchedule<Cuda>,
-    ) -> Result<()> {
-        let first = (group * packed.agents + packed.own.first) * packed.stride;
-        let running = PassLaunch {
-            device,
-            pass: self,
-            group,
-            stride: packed.stride,
-            parameters: parameters.exact.at(first),
-            products: parameters
-                .narrow
-                .as_ref()
-                .map_or(parameters.exact.at(first), |narrow| narrow.at(first)),
-            gradient: gradient.map(|gradient| gradient + (first * 4) as u64),
-            dropout_key: schedule.dropout_key.pointer,
-        };
-        // SAFETY: the arena, the layout and `packed` fix the size of every buffer the program names; labels and tokens were
-        // checked against classes and vocabulary when the data was loaded.
-        unsafe {
-            let way_back = if gradient.is_some() { &self.program.backward[..] } else { &[] };
-            let clearing = running.clear_beside(way_back)?;
-            running.all(&self.program.forward, &self.grids)?;
-            if let Some(clearing) = clearing {
-                during("joining a stream", device.streams[group % 2].join(clearing))?;
-            }
-            if gradient.is_some() {
-                running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
-            }
-        }
-        Ok(())
-    }
 }
 
-fn ops(program: &ModelProgram) -> impl Iterator<Item = &Op> {
+/// The operations of a program, forward first.
+pub(super) fn ops(program: &ModelProgram) -> impl Iterator<Item = &Op> {
     program.forward.iter().chain(&program.backward)
-}
-
-fn most_partial_words(device: &Cuda, program: &ModelProgram, agents: usize) -> usize {
-    let wide = device.words_at_once();
-    let of_heads = if device.activation_bytes() == 2 { attention::partial_words(program, agents) } else { 0 };
-    ops(program).map(|op| partial_words(op, agents, wide)).max().unwrap_or(0).max(of_heads)
 }

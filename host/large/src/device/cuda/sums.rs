@@ -5,7 +5,7 @@
 )]
 
 use super::kernels::{Arg, blocks};
-use super::ops::{PassLaunch, number};
+use super::launch::{PassLaunch, number};
 use crate::device::Result;
 use crate::program::op::NormShape;
 use crate::program::{Op, View};

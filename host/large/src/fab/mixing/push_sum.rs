@@ -19,10 +19,15 @@ use crate::mixing::MixingMatrix;
 /// A method of one level with push-sum weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PushSumRule {
+    /// Push-SGD with a step that shrinks as 1/√k.
     SubgradientPush,
+    /// Agents step by their gradients, then average.
     PushSgd,
+    /// Agents step by trackers of the gradient, then average.
     PushDiging,
+    /// Agents average, then step by trackers of the gradient.
     PushSaga,
+    /// Push-DIGing with trackers of an estimate by momentum.
     PushAsgd {
         /// β.
         momentum: f64,
