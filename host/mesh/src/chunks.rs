@@ -6,22 +6,27 @@ use crate::message::{ChunkHeader, MessageBody};
 use fabswarm_large::fab::ParcelPart;
 
 /// Bytes of a chunk: larger ones are slower on loopback and take more memory, smaller ones cost more messages.
-pub const CHUNK_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// The number of chunks of a parcel of this many bytes.
-pub fn count(bytes: usize) -> u32 {
+pub(crate) fn count(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(CHUNK_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// Chunk `number` of `parcel`, if there is one.
-pub fn chunk(round: u32, part: ParcelPart, parcel: &Bytes, number: u32) -> Option<(ChunkHeader, Bytes)> {
+pub(crate) fn chunk(
+    round: u32,
+    part: ParcelPart,
+    parcel: &Bytes,
+    number: u32,
+) -> Option<(ChunkHeader, Bytes)> {
     let bytes = parcel.chunks(CHUNK_BYTES).nth(number as usize)?;
     Some((ChunkHeader { round, part, number, bytes: parcel.len() as u64 }, parcel.slice_ref(bytes)))
 }
 
 /// A parcel that is coming in.
 #[derive(Debug)]
-pub struct IncomingParcel {
+pub(crate) struct IncomingParcel {
     round: u32,
     part: ParcelPart,
     length: usize,
@@ -32,13 +37,13 @@ pub struct IncomingParcel {
 
 impl IncomingParcel {
     /// A parcel of `round`, of which nothing has come yet, in the memory of one that was used.
-    pub fn new(round: u32, part: ParcelPart, length: usize, used: Vec<u8>) -> Self {
+    pub(crate) fn new(round: u32, part: ParcelPart, length: usize, used: Vec<u8>) -> Self {
         IncomingParcel { round, part, length, bytes: used, has: vec![false; count(length) as usize] }
     }
 
     /// Takes a chunk in any order, any number of times, and returns whether it was missing; what does not belong here is
     /// ignored.
-    pub fn take(&mut self, header: &ChunkHeader, chunk: &MessageBody<'_>) -> bool {
+    pub(crate) fn take(&mut self, header: &ChunkHeader, chunk: &MessageBody<'_>) -> bool {
         let is_ours =
             (header.round, header.part) == (self.round, self.part) && header.bytes == self.length as u64;
         self.bytes.resize(self.length, 0);
@@ -54,7 +59,7 @@ impl IncomingParcel {
     }
 
     /// Chunks that have not come.
-    pub fn missing(&self) -> Vec<u32> {
+    pub(crate) fn missing(&self) -> Vec<u32> {
         (0..).zip(&self.has).filter(|(_, has)| !**has).map(|(number, _)| number).collect()
     }
 
@@ -62,7 +67,7 @@ impl IncomingParcel {
     ///
     /// # Errors
     /// Returns itself while something is.
-    pub fn complete(self) -> Result<Vec<u8>, Self> {
+    pub(crate) fn complete(self) -> Result<Vec<u8>, Self> {
         if self.has.contains(&false) { Err(self) } else { Ok(self.bytes) }
     }
 }

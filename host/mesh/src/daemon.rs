@@ -26,8 +26,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Something that happens on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEvent {
+    /// It listens at this address.
     Listening(SocketAddr),
+    /// A run began.
     Begun(Box<RunPlan>),
+    /// A run is over.
     Ended(RunEnd),
 }
 
@@ -47,7 +50,9 @@ pub struct HostSetup {
     pub name: Option<String>,
     /// The address to listen at; port 0 stands for a free one.
     pub address: SocketAddr,
+    /// Its key and certificate.
     pub credentials: Credentials,
+    /// The device that it computes on.
     pub device: HostDevice,
     /// Receives each reason for refusing a peer, once.
     pub refused: fn(HandshakeRefusal),

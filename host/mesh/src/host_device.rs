@@ -8,7 +8,9 @@ use fabswarm_large::device::cuda::{Gpu, Precision};
 #[derive(Clone, Debug, Default)]
 pub enum HostDevice {
     #[default]
+    /// The CPU.
     Cpu,
+    /// A GPU, and the precision that it computes in.
     Gpu(Gpu, Precision),
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use self::offered::OfferedParcel;
+pub(crate) use self::offered::OfferedParcel;
 pub use self::run_end::RunEnd;
 use crate::Error;
 use crate::line::Replies;
@@ -30,8 +30,8 @@ const MOST_WAITING: usize = 1024;
 
 /// A run on this host.
 #[derive(Debug)]
-pub struct HostedRun {
-    pub plan: RunPlan,
+pub(crate) struct HostedRun {
+    pub(crate) plan: RunPlan,
     state: Mutex<HostedState>,
     changed: Condvar,
 }
@@ -121,23 +121,23 @@ enum LateAnswer {
 
 /// A request that waits for its response, or for the thread that computes.
 #[derive(Debug)]
-pub struct HostTask {
-    pub request: Request,
-    pub body: Vec<u8>,
-    pub replies: Box<dyn Replies>,
+pub(crate) struct HostTask {
+    pub(crate) request: Request,
+    pub(crate) body: Vec<u8>,
+    pub(crate) replies: Box<dyn Replies>,
     since: Instant,
 }
 
 /// The next work of the thread that computes.
 #[derive(Debug)]
-pub enum HostWork {
+pub(crate) enum HostWork {
     Task(HostTask),
     Round,
     Over(RunEnd),
 }
 
 impl HostedRun {
-    pub fn new(plan: RunPlan) -> Self {
+    pub(crate) fn new(plan: RunPlan) -> Self {
         let state = HostedState { heard_of_starter: Some(Instant::now()), ..HostedState::default() };
         HostedRun { plan, state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -147,7 +147,7 @@ impl HostedRun {
     }
 
     /// Answers a request about this run, or keeps it for later.
-    pub fn answer(&self, request: Request, body: &[u8], replies: Box<dyn Replies>) {
+    pub(crate) fn answer(&self, request: Request, body: &[u8], replies: Box<dyn Replies>) {
         let mut state = self.state();
         if !matches!(request, Request::Parcel { .. } | Request::Status) {
             state.heard_of_starter = Some(Instant::now());
@@ -216,7 +216,7 @@ impl HostedRun {
 
     /// Answers requests that had to wait, until the run is over; runs on its own thread. When `interrupted`, the starter of the run is
     /// told that this host wants to leave it.
-    pub fn answer_waiting(&self, interrupted: &AtomicBool) {
+    pub(crate) fn answer_waiting(&self, interrupted: &AtomicBool) {
         let not_yet_after = NOT_YET_AFTER.min(self.patience() / 4);
         loop {
             let mut state = self.state();
@@ -242,18 +242,18 @@ impl HostedRun {
     }
 
     /// Notes whether this host shares memory with others of its machine.
-    pub fn set_slab(&self, slab: Option<SlabHandle>) {
+    pub(crate) fn set_slab(&self, slab: Option<SlabHandle>) {
         self.state().slab = Some(slab);
         self.changed.notify_all();
     }
 
     /// Whether another host has opened the memory that this one shares.
-    pub fn shares_with(&self, host: usize) -> bool {
+    pub(crate) fn shares_with(&self, host: usize) -> bool {
         self.state().sharing.contains(&host)
     }
 
     /// Waits for something to do.
-    pub fn next(&self) -> HostWork {
+    pub(crate) fn next(&self) -> HostWork {
         let mut state = self.state();
         loop {
             if let Some(end) = state.end() {
@@ -275,7 +275,13 @@ impl HostedRun {
     ///
     /// # Errors
     /// When the run is over.
-    pub fn offer(&self, round: u32, part: ParcelPart, to: usize, parcel: OfferedParcel) -> Result<(), Error> {
+    pub(crate) fn offer(
+        &self,
+        round: u32,
+        part: ParcelPart,
+        to: usize,
+        parcel: OfferedParcel,
+    ) -> Result<(), Error> {
         let mut state = self.state();
         loop {
             if state.end().is_some() {
@@ -297,12 +303,12 @@ impl HostedRun {
     }
 
     /// Silence after which another host counts as lost.
-    pub fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         Duration::from_millis(self.plan.patience_ms)
     }
 
     /// Counts a parcel that has come.
-    pub fn received(&self, bytes: usize, repeated_chunks: u64) {
+    pub(crate) fn received(&self, bytes: usize, repeated_chunks: u64) {
         let traffic = &mut self.state().traffic;
         traffic.planned_received += bytes as u64;
         traffic.received += bytes as u64;
@@ -310,13 +316,13 @@ impl HostedRun {
     }
 
     /// Counts a parcel that was taken from shared memory.
-    pub fn received_shared(&self, bytes: usize) {
+    pub(crate) fn received_shared(&self, bytes: usize) {
         self.received(bytes, 0);
         self.state().traffic.received_shared += bytes as u64;
     }
 
     /// Counts the time of a finished round; `hidden` is the part of `compute` during which parcels arrived.
-    pub fn spend(&self, exchange: Duration, compute: Duration, hidden: Duration) {
+    pub(crate) fn spend(&self, exchange: Duration, compute: Duration, hidden: Duration) {
         let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let traffic = &mut self.state().traffic;
         traffic.exchange_us += microseconds(exchange);
@@ -325,12 +331,12 @@ impl HostedRun {
     }
 
     /// Notes that a round begins.
-    pub fn begin(&self, round: u32) {
+    pub(crate) fn begin(&self, round: u32) {
         self.state().begun = round;
     }
 
     /// Notes that `round` is the last that is done.
-    pub fn reach(&self, round: u32) {
+    pub(crate) fn reach(&self, round: u32) {
         let mut state = self.state();
         (state.begun, state.reached) = (round, Some(round));
         drop(state);
@@ -338,23 +344,23 @@ impl HostedRun {
     }
 
     /// Ends the run with a failure.
-    pub fn fail(&self, what: String) {
+    pub(crate) fn fail(&self, what: String) {
         self.state().end.get_or_insert(RunEnd::Failed(what));
         self.changed.notify_all();
     }
 
     /// Whether the run has ended or its starter is gone.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.state().end().is_some()
     }
 
     /// Whether no request about it will come again.
-    pub fn is_forgotten(&self) -> bool {
+    pub(crate) fn is_forgotten(&self) -> bool {
         let state = self.state();
         state.is_forgotten || state.is_abandoned()
     }
 
-    pub fn status(&self) -> RunStatus {
+    pub(crate) fn status(&self) -> RunStatus {
         let state = self.state();
         RunStatus {
             run: self.plan.run.clone(),

@@ -25,7 +25,7 @@ pub struct Host {
 pub enum HostList {
     /// Hosts that run already.
     Running(Vec<Host>),
-    /// So many processes on this machine.
+    /// This number of processes on this machine.
     Local(usize),
 }
 

@@ -31,21 +31,23 @@
 //!   that of a stopped one after the lease of 10 s, and that of one whose callback hung never (40 s).
 
 pub mod certificates;
-pub mod chunks;
+mod chunks;
 pub mod cluster;
 pub mod daemon;
 pub mod host_device;
-pub mod hosted;
+mod hosted;
 pub mod hosts_file;
-pub mod line;
+mod line;
 pub mod local;
 pub mod message;
 mod near;
 pub mod refusals;
 mod state_answers;
 mod tunnel;
-pub mod worker;
+mod worker;
 mod zenoh_line;
+
+pub use hosted::RunEnd;
 
 use std::fmt::Display;
 
@@ -55,8 +57,10 @@ use fabswarm_large::training;
 /// Why hosts cannot work together.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The run is over.
     #[error("the run is over")]
     Over,
+    /// A host cannot take part, or has failed.
     #[error(transparent)]
     Failed(#[from] Diagnostic),
 }

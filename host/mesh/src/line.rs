@@ -17,12 +17,12 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
 /// Silence after which a host counts as lost.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// Silence after which we probe the host with a new connection, and the interval between probes. A probe is thrown away, so more
 /// frequent ones would crowd out real peers.
 const PROBE_AFTER: Duration = Duration::from_secs(2);
 /// Timeout of one request. A host that is alive responds sooner, if only with [`Response::NotYet`].
-pub const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before a request without a response is repeated.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
@@ -42,10 +42,10 @@ impl ResponseTimer {
 }
 
 /// Takes the header and the pieces of the body of a response, and returns whether it wants another one.
-pub type TakeAnswer<'t> = dyn FnMut(&[u8], &[&[u8]]) -> bool + 't;
+pub(crate) type TakeAnswer<'t> = dyn FnMut(&[u8], &[&[u8]]) -> bool + 't;
 
 /// Asks one host.
-pub trait HostLine: Debug + Send + Sync {
+pub(crate) trait HostLine: Debug + Send + Sync {
     /// Asks, and passes every response within `timeout` to `take`, until that returns false. There may be none, or several.
     fn ask(&self, question: HostMessage, timeout: Duration, take: &mut TakeAnswer<'_>);
 
@@ -59,13 +59,13 @@ pub trait HostLine: Debug + Send + Sync {
 }
 
 /// Sends the responses to one request.
-pub trait Replies: Debug + Send {
+pub(crate) trait Replies: Debug + Send {
     fn reply(&self, answer: HostMessage);
 }
 
 /// A parcel that another host has sent.
 #[derive(Debug)]
-pub enum FetchedParcel {
+pub(crate) enum FetchedParcel {
     /// In chunks; `repeated` of them were requested again.
     Chunks { parcel: Vec<u8>, repeated: u64 },
     /// In memory that both hosts have.
@@ -74,22 +74,22 @@ pub enum FetchedParcel {
 
 /// A host that can be asked.
 #[derive(Debug)]
-pub struct HostPeer {
-    pub name: String,
-    pub line: Box<dyn HostLine>,
+pub(crate) struct HostPeer {
+    pub(crate) name: String,
+    pub(crate) line: Box<dyn HostLine>,
     /// Silence after which it counts as lost.
-    pub patience: Duration,
+    pub(crate) patience: Duration,
     /// Memory of used parcels: allocating costs more than writing to it.
     pub(crate) used: Mutex<Vec<Vec<u8>>>,
 }
 
 impl HostPeer {
-    pub fn new(name: String, line: Box<dyn HostLine>) -> Self {
+    pub(crate) fn new(name: String, line: Box<dyn HostLine>) -> Self {
         HostPeer { name, line, patience: PATIENCE, used: Mutex::default() }
     }
 
     /// Takes back a parcel that was used, for the next one.
-    pub fn give_back(&self, parcel: Vec<u8>) {
+    pub(crate) fn give_back(&self, parcel: Vec<u8>) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if used.len() < ParcelPart::ALL.len() {
             used.push(parcel);
@@ -100,7 +100,7 @@ impl HostPeer {
     ///
     /// # Errors
     /// When the host is silent for too long or refuses, or it is over.
-    pub fn ask(
+    pub(crate) fn ask(
         &self,
         run: &str,
         request: &Request,
@@ -135,7 +135,7 @@ impl HostPeer {
     ///
     /// # Errors
     /// When the host is silent for too long or refuses, or it is over.
-    pub fn fetch(
+    pub(crate) fn fetch(
         &self,
         run: &str,
         round: u32,

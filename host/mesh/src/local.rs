@@ -17,6 +17,7 @@ pub struct LocalHosts {
     children: Vec<Child>,
     /// While these are open the children go on.
     inputs: Vec<ChildStdin>,
+    /// The hosts and the addresses at which they listen.
     pub hosts: Vec<Host>,
 }
 

@@ -9,17 +9,17 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::{ParcelPart, StatePart};
 
 /// Changes whenever a message does: hosts with another number are refused.
-pub const PROTOCOL: u32 = 12;
+pub(crate) const PROTOCOL: u32 = 12;
 
 /// Bytes of words in one message: a question or an answer with more is refused before anything is allocated for it.
-pub const BODY_MAX: usize = 8 << 20;
+pub(crate) const BODY_MAX: usize = 8 << 20;
 /// Words of state that are read at once.
-pub const WORDS_MAX: usize = 4 << 20;
+pub(crate) const WORDS_MAX: usize = 4 << 20;
 const HEADER_MAX: usize = 4 << 20;
 
 /// A request to a host; the name of its run is sent with it. Each may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Request {
+pub(crate) enum Request {
     /// Its name, build and present run.
     Status,
     /// To take part in a run.
@@ -57,12 +57,15 @@ pub enum Request {
 pub struct RunPlan {
     /// Tells runs apart.
     pub run: String,
+    /// The version of the protocol.
     pub protocol: u32,
+    /// The build of the program that starts the run.
     pub build: String,
     /// The digest of samples, labels and start.
     pub digest: String,
     /// The resolved scenario, as TOML.
     pub scenario: String,
+    /// All hosts of the run.
     pub hosts: Vec<HostBlock>,
     /// The number of the host that is asked.
     pub host: usize,
@@ -75,14 +78,17 @@ pub struct RunPlan {
 /// A host of a run: where it is, and which agents it computes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostBlock {
+    /// Its name.
     pub name: String,
+    /// Its address.
     pub address: String,
+    /// The agents that it computes.
     pub block: Block,
 }
 
 /// A response of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Response {
+pub(crate) enum Response {
     Done,
     Status(Box<HostStatus>),
     /// It will know later.
@@ -111,61 +117,74 @@ pub enum Response {
 
 /// Which piece of which parcel it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChunkHeader {
-    pub round: u32,
-    pub part: ParcelPart,
-    pub number: u32,
+pub(crate) struct ChunkHeader {
+    pub(crate) round: u32,
+    pub(crate) part: ParcelPart,
+    pub(crate) number: u32,
     /// Bytes of the whole parcel.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Which parcel it is, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SharedHeader {
-    pub round: u32,
-    pub part: ParcelPart,
+pub(crate) struct SharedHeader {
+    pub(crate) round: u32,
+    pub(crate) part: ParcelPart,
     /// Bytes of the whole parcel.
-    pub bytes: u64,
-    pub slabs: Vec<SlabHandle>,
+    pub(crate) bytes: u64,
+    pub(crate) slabs: Vec<SlabHandle>,
 }
 
 /// A host, as it sees itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStatus {
+    /// Its name in the list of hosts.
     pub name: String,
+    /// The version of the protocol that it speaks.
     pub protocol: u32,
+    /// The build of its program.
     pub build: String,
     /// The device and its threads.
     pub device: String,
+    /// Free memory of the device, where the device tells.
     pub free_bytes: Option<u64>,
     /// Its clock: seconds since 1970.
     pub clock_s: u64,
+    /// The run that it takes part in.
     pub run: Option<RunStatus>,
 }
 
 /// The progress of a host in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStatus {
+    /// The name of the run.
     pub run: String,
+    /// The agents that it computes.
     pub block: Block,
     /// The last round it has done; nothing while it prepares.
     pub round: Option<u32>,
+    /// Bytes and times so far.
     pub traffic: HostTraffic,
 }
 
 /// Bytes of parcels, as the links of rounds need them and as they were counted on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTraffic {
+    /// Bytes to send, by the links of the rounds.
     pub planned_sent: u64,
+    /// Bytes sent.
     pub sent: u64,
+    /// Bytes to receive, by the links of the rounds.
     pub planned_received: u64,
+    /// Bytes received.
     pub received: u64,
     /// The part of `received` that came through shared memory.
     pub received_shared: u64,
     /// Chunks that had to be asked for again.
     pub repeated_chunks: u64,
-    /// Microseconds in which it waited for parcels and took them, and those of the rest of its rounds.
+    /// Microseconds in which it waited for parcels and took them.
     pub exchange_us: u64,
+    /// Microseconds of the rest of its rounds.
     pub compute_us: u64,
     /// The part of `compute_us` during which parcels arrived.
     pub hidden_us: u64,
@@ -173,32 +192,32 @@ pub struct HostTraffic {
 
 /// A message as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostMessage {
+pub(crate) struct HostMessage {
     /// The header as JSON.
-    pub head: Vec<u8>,
-    pub body: Bytes,
+    pub(crate) head: Vec<u8>,
+    pub(crate) body: Bytes,
 }
 
 /// A message with nothing behind its header.
-pub fn pack(header: &impl Serialize) -> HostMessage {
+pub(crate) fn pack(header: &impl Serialize) -> HostMessage {
     pack_with(header, Bytes::new())
 }
 
 /// A message with `body` behind its header.
-pub fn pack_with(header: &impl Serialize, body: Bytes) -> HostMessage {
+pub(crate) fn pack_with(header: &impl Serialize, body: Bytes) -> HostMessage {
     HostMessage { head: serde_json::to_vec(header).expect("messages are plain data"), body }
 }
 
 /// The bytes behind a header, in the pieces in which they arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageBody<'a>(pub(crate) Vec<&'a [u8]>);
+pub(crate) struct MessageBody<'a>(pub(crate) Vec<&'a [u8]>);
 
 impl MessageBody<'_> {
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|piece| piece.len()).sum()
     }
 
-    pub fn to_vec(&self) -> Vec<u8> {
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
         self.0.concat()
     }
 
@@ -206,7 +225,7 @@ impl MessageBody<'_> {
     ///
     /// # Panics
     /// When it has another length.
-    pub fn copy_to(&self, mut place: &mut [u8]) {
+    pub(crate) fn copy_to(&self, mut place: &mut [u8]) {
         for piece in &self.0 {
             let (here, rest) = place.split_at_mut(piece.len());
             here.copy_from_slice(piece);
@@ -220,7 +239,7 @@ impl MessageBody<'_> {
 ///
 /// # Errors
 /// Why it is not what this build takes.
-pub fn unpack<'a, H: DeserializeOwned>(
+pub(crate) fn unpack<'a, H: DeserializeOwned>(
     head: &[u8],
     body: &[&'a [u8]],
 ) -> Result<(H, MessageBody<'a>), String> {

@@ -24,13 +24,18 @@ use crate::near::NearMemory;
 use crate::state_answers::StateAnswers;
 
 /// Dials a host of a run by its number.
-pub type Dial<'d> = dyn Fn(&RunPlan, usize) -> Result<HostPeer, Diagnostic> + 'd;
+pub(crate) type Dial<'d> = dyn Fn(&RunPlan, usize) -> Result<HostPeer, Diagnostic> + 'd;
 
 /// Takes part in a run until it is over.
 ///
 /// # Errors
 /// When the run cannot begin or go on here. The host keeps the reason for the starter of the run.
-pub fn work(run: &HostedRun, cache: &Cache, device: &HostDevice, dial: &Dial<'_>) -> Result<RunEnd, Error> {
+pub(crate) fn work(
+    run: &HostedRun,
+    cache: &Cache,
+    device: &HostDevice,
+    dial: &Dial<'_>,
+) -> Result<RunEnd, Error> {
     let ended = match device {
         HostDevice::Cpu => take_part(run, cache, Cpu::<f32>::new(), dial),
         HostDevice::Gpu(gpu, precision) => Cuda::on(gpu, *precision)

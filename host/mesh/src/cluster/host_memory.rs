@@ -16,7 +16,7 @@ pub(super) struct HostMemory {
 }
 
 impl HostMemory {
-    /// Appends so many words to `to`.
+    /// Appends `words` words to `to`.
     pub(super) fn append(&mut self, slabs: &[SlabHandle], words: usize, to: &mut Vec<f32>) -> Result<()> {
         let (cpu, end) = (Cpu::new(), to.len());
         let mut found = self.opened.read(&cpu, slabs, words)?;

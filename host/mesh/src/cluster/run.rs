@@ -152,8 +152,11 @@ impl ClusterRun {
 /// A host's part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPart {
+    /// Its name.
     pub name: String,
+    /// The agents that it computed.
     pub block: Block,
+    /// Its bytes and times.
     pub traffic: HostTraffic,
 }
 

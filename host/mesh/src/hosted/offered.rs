@@ -10,7 +10,7 @@ use fabswarm_large::fab::ParcelPart;
 
 /// A parcel that another host may fetch.
 #[derive(Clone, Debug)]
-pub enum OfferedParcel {
+pub(crate) enum OfferedParcel {
     Bytes(Bytes),
     /// In memory that the other host has opened.
     Shared {
