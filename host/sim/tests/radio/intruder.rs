@@ -1,7 +1,7 @@
 //! An intruder without the key, beside boards in slots: it records every frame of every life of a swarm and plays any of it at any time
 //! to anybody. What it plays is older than the superframe: to pass a frame on at once is a link that the swarm did not have.
 
-use super::places::Places;
+use super::places::BENCH;
 use super::simulation::{RadioAir, RadioEvent, RadioSettings};
 use super::{RadioAgent, SharedTask};
 use fabswarm_shared::agent::Origin;
@@ -9,7 +9,7 @@ use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::slots::{SlotSchedule, Stamp};
 use fabswarm_shared::wire::frame::Frame;
 use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
-use fabswarm_sim::air::radio::{RadioKind, RadioNeeds, RadioPlan, RadioTiming};
+use fabswarm_sim::air::radio::{RadioKind, RadioNeeds};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 
 const AGENTS: usize = 4;
@@ -75,24 +75,12 @@ struct Life {
 
 impl Life {
     fn new(task: &SharedTask, boots: &mut [VolatileBoots], seed: u64) -> Self {
-        let radio = RadioTiming::new(RadioKind::Ieee802154);
         let needs = RadioNeeds { agents: AGENTS as u16, frame_bytes: 120, ..RadioNeeds::default() };
-        let superframe = RadioPlan::new(&radio, &needs).unwrap().superframe;
-        let mut air = RadioAir::new(RadioSettings {
-            seed,
-            radio,
-            superframe,
-            frame_bytes: needs.frame_bytes,
-            shared_bytes: 0,
-            ppm: 40.0,
-            swing_ppm: 2.0,
-            loss: 0.2,
-            power_spread_db: 1.0,
-            places: Places::Bench { radius_m: 15.0 },
-        });
+        let settings = RadioSettings::new(RadioKind::Ieee802154, &needs, BENCH);
+        let superframe_s = settings.period_s();
+        let mut air = RadioAir::new(RadioSettings { seed, loss: 0.2, ..settings });
         (0..AGENTS).for_each(|agent| air.switch_on(agent, 0));
         let boards = boots.iter_mut().enumerate().map(|(id, boots)| Board::new(task, id, boots)).collect();
-        let superframe_s = superframe.length_us() as f64 / 1e6;
         Self {
             key: Key::new(&[7; 32]),
             air,
@@ -103,7 +91,7 @@ impl Life {
         }
     }
 
-    /// Goes on for so many superframes.
+    /// Goes on for a number of superframes.
     fn run(&mut self, superframes: f64) {
         let Self { key, air, boards, on_air, tape, superframe_s } = self;
         let until_s = air.seconds() + superframes * *superframe_s;

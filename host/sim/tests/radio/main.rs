@@ -8,12 +8,12 @@ mod simulation;
 mod slots;
 
 use fabswarm_shared::agent::{Agent, Origin};
-use fabswarm_sim::air::radio::{RadioKind, RadioNeeds, RadioPlan, RadioTiming};
+use fabswarm_sim::air::radio::{RadioKind, RadioNeeds};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 use fabswarm_sim::swarm::{AgentProblem, AgentSetup, HeapPeers};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, ExactAgents};
-use places::Places;
+use places::BENCH;
 use simulation::{RadioAir, RadioEvent, RadioSettings};
 use std::sync::Arc;
 
@@ -53,21 +53,10 @@ fn agents_converge_by_their_own_clocks() {
     let task = SharedTask::new(&scenario);
     let mut agents: Vec<RadioAgent> = (0..AGENTS).map(|id| task.agent(id, 1)).collect();
 
-    let radio = RadioTiming::new(RadioKind::Ieee802154);
     let needs = RadioNeeds { agents: AGENTS as u16, frame_bytes: 385, ..RadioNeeds::default() };
-    let plan = RadioPlan::new(&radio, &needs).unwrap();
-    let mut air = RadioAir::new(RadioSettings {
-        seed: 3,
-        radio,
-        superframe: plan.superframe,
-        frame_bytes: needs.frame_bytes,
-        shared_bytes: 0,
-        ppm: 40.0,
-        swing_ppm: 2.0,
-        loss: 0.2,
-        power_spread_db: 1.0,
-        places: Places::Bench { radius_m: 15.0 },
-    });
+    let settings = RadioSettings::new(RadioKind::Ieee802154, &needs, BENCH);
+    let period = settings.period_s();
+    let mut air = RadioAir::new(RadioSettings { seed: 3, loss: 0.2, ..settings });
     for agent in 0..AGENTS {
         air.switch_on(agent, 0);
     }
@@ -75,7 +64,6 @@ fn agents_converge_by_their_own_clocks() {
     let norm = solution.iter().map(|word| word * word).sum::<f64>().sqrt();
     let mut frames = vec![Vec::new(); AGENTS];
     let mut buffer = vec![0; agents[0].largest_frame()];
-    let period = plan.superframe.length_us() as f64 / 1e6;
     let error = |agents: &[RadioAgent]| {
         let distance = |agent: &RadioAgent| {
             let squares =

@@ -14,6 +14,9 @@ pub(crate) enum Places {
     Halves { meet_s: f64 },
 }
 
+/// All agents of a small room.
+pub(crate) const BENCH: Places = Places::Bench { radius_m: 15.0 };
+
 impl Places {
     /// Where `agent` of `agents` is.
     pub(crate) fn position(&self, agent: usize, agents: usize, seconds: f64) -> Vector2<f64> {

@@ -5,7 +5,7 @@ use super::clock::ClockError;
 use super::places::{Places, RadioPath};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::slots::{Hearing, SlotSchedule, SlotTask, Stamp, Superframe};
-use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioTiming};
+use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioKind, RadioNeeds, RadioPlan, RadioTiming};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -32,6 +32,30 @@ pub(crate) struct RadioSettings {
     pub(crate) power_spread_db: f64,
     /// Where agents are.
     pub(crate) places: Places,
+}
+
+impl RadioSettings {
+    /// A swarm with the slots that are planned for `needs`, which loses no packet.
+    pub(crate) fn new(radio: RadioKind, needs: &RadioNeeds, places: Places) -> Self {
+        let radio = RadioTiming::new(radio);
+        Self {
+            seed: 7,
+            radio,
+            superframe: RadioPlan::new(&radio, needs).unwrap().superframe,
+            frame_bytes: needs.frame_bytes,
+            shared_bytes: needs.shared_bytes,
+            ppm: needs.ppm.into(),
+            swing_ppm: 2.0,
+            loss: 0.0,
+            power_spread_db: 1.0,
+            places,
+        }
+    }
+
+    /// Seconds of a superframe.
+    pub(crate) fn period_s(&self) -> f64 {
+        self.superframe.length_us() as f64 / 1e6
+    }
 }
 
 /// An event of a simulated radio swarm.

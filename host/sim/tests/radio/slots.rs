@@ -1,6 +1,6 @@
 //! Slots on clocks that differ, beside what was planned.
 
-use super::places::Places;
+use super::places::{BENCH, Places};
 use super::simulation::{RadioAir, RadioEvent, RadioSettings};
 use fabswarm_sim::air::radio::{LoraSettings, RadioKind, RadioNeeds, RadioPlan, RadioTiming};
 
@@ -8,24 +8,6 @@ use fabswarm_sim::air::radio::{LoraSettings, RadioKind, RadioNeeds, RadioPlan, R
 fn needs(agents: u16) -> RadioNeeds {
     RadioNeeds { agents, frame_bytes: 122, shared_bytes: 369, ..RadioNeeds::default() }
 }
-
-fn settings(radio: RadioKind, needs: &RadioNeeds, places: Places) -> RadioSettings {
-    let radio = RadioTiming::new(radio);
-    RadioSettings {
-        seed: 7,
-        radio,
-        superframe: RadioPlan::new(&radio, needs).unwrap().superframe,
-        frame_bytes: needs.frame_bytes,
-        shared_bytes: needs.shared_bytes,
-        ppm: needs.ppm.into(),
-        swing_ppm: 2.0,
-        loss: 0.0,
-        power_spread_db: 1.0,
-        places,
-    }
-}
-
-const BENCH: Places = Places::Bench { radius_m: 15.0 };
 
 /// Five groups in a row, each in reach of its neighbours: four hops from end to end.
 const FOUR_HOPS: Places = Places::Groups { count: 5, spacing_m: 70.0, radius_m: 8.0, speed_m_s: 5.0 };
@@ -51,12 +33,8 @@ fn superframes_to_synchronise(air: &mut RadioAir, period_s: f64, at_most: u32) -
         })
 }
 
-fn period_s(settings: &RadioSettings) -> f64 {
-    settings.superframe.length_us() as f64 / 1e6
-}
-
 fn check_ten_thousand_rounds(settings: RadioSettings, most_superframes: u32) {
-    let period = period_s(&settings);
+    let period = settings.period_s();
     let mut air = RadioAir::new(settings);
     // Somebody switches them on one after the other, in an order of its own.
     for index in 0..20 {
@@ -85,18 +63,19 @@ fn check_ten_thousand_rounds(settings: RadioSettings, most_superframes: u32) {
 
 #[test]
 fn twenty_agents_in_reach_never_collide() {
-    check_ten_thousand_rounds(settings(RadioKind::Ieee802154, &needs(20), BENCH), 10);
+    check_ten_thousand_rounds(RadioSettings::new(RadioKind::Ieee802154, &needs(20), BENCH), 10);
 }
 
 #[test]
 fn twenty_agents_over_four_hops_never_collide() {
-    let settings = RadioSettings { loss: 0.2, ..settings(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
+    let settings =
+        RadioSettings { loss: 0.2, ..RadioSettings::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
     check_ten_thousand_rounds(settings, 40);
 }
 
 #[test]
 fn the_row_of_groups_is_four_hops_long() {
-    let mut air = all_on(settings(RadioKind::Ieee802154, &needs(20), FOUR_HOPS));
+    let mut air = all_on(RadioSettings::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS));
     air.run_until(30.0, |_| {});
     let hops: Vec<u8> = air.schedules().map(|schedule| schedule.stamp().hops).collect();
     assert!((0..20).all(|agent| usize::from(hops[agent]) >= agent % 5), "{hops:?}");
@@ -110,7 +89,7 @@ fn ten_boards_make_fifteen_rounds_a_second_as_planned() {
     let plan = RadioPlan::new(&radio, &needs).unwrap();
     assert!(plan.rounds_per_second >= 15.0, "{plan:?}");
     assert_eq!(plan.packets, 1);
-    let mut air = all_on(settings(RadioKind::Ieee802154, &needs, BENCH));
+    let mut air = all_on(RadioSettings::new(RadioKind::Ieee802154, &needs, BENCH));
     air.run_until(10.0, |_| {});
     let (rounds, mut delivered) = (air.rounds(3), 0);
     air.run_until(70.0, |event| delivered += u64::from(matches!(event, RadioEvent::Delivered { .. })));
@@ -130,8 +109,8 @@ fn other_radios_keep_to_their_plans() {
     {
         let needs = RadioNeeds { hops: 1, ..needs(10) };
         let plan = RadioPlan::new(&RadioTiming::new(kind), &needs).unwrap();
-        let settings = settings(kind, &needs, BENCH);
-        let period = period_s(&settings);
+        let settings = RadioSettings::new(kind, &needs, BENCH);
+        let period = settings.period_s();
         let mut air = all_on(settings);
         air.run_until(40.0 * period, |_| {});
         assert!(air.is_synchronised(), "{kind}");
@@ -157,7 +136,7 @@ fn nobody_sends_more_than_the_law_allows() {
     // The radio stops an agent whose superframe was planned without the law.
     let lawless = RadioTiming { duty_limit: None, ..radio };
     let superframe = RadioPlan::new(&lawless, &needs(10)).unwrap().superframe;
-    let settings = RadioSettings { superframe, ..settings(kind, &needs(10), BENCH) };
+    let settings = RadioSettings { superframe, ..RadioSettings::new(kind, &needs(10), BENCH) };
     let mut air = all_on(settings);
     air.run_until(3600.0, |_| {});
     assert!(air.counts().over_duty > 100, "{:?}", air.counts());
@@ -165,8 +144,8 @@ fn nobody_sends_more_than_the_law_allows() {
 
 #[test]
 fn late_joiners_and_leavers_are_absorbed() {
-    let settings = settings(RadioKind::Ieee802154, &needs(10), BENCH);
-    let period = period_s(&settings);
+    let settings = RadioSettings::new(RadioKind::Ieee802154, &needs(10), BENCH);
+    let period = settings.period_s();
     let mut air = RadioAir::new(settings);
     // The root itself comes late, and finds a swarm that keeps the time of agent 3.
     for agent in 3..9 {
@@ -197,8 +176,9 @@ fn late_joiners_and_leavers_are_absorbed() {
 
 #[test]
 fn a_root_that_dies_is_replaced_without_a_collision() {
-    let settings = RadioSettings { loss: 0.2, ..settings(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
-    let period = period_s(&settings);
+    let settings =
+        RadioSettings { loss: 0.2, ..RadioSettings::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
+    let period = settings.period_s();
     let mut air = all_on(settings);
     superframes_to_synchronise(&mut air, period, 120);
     air.run_until(air.seconds() + 50.0 * period, |_| {});
@@ -220,8 +200,8 @@ fn a_root_that_dies_is_replaced_without_a_collision() {
 fn two_halves_that_meet_become_one() {
     let mut slowest = 0;
     for seed in 0..10 {
-        let settings = settings(RadioKind::Ieee802154, &needs(20), Places::Halves { meet_s: 60.0 });
-        let period = period_s(&settings);
+        let settings = RadioSettings::new(RadioKind::Ieee802154, &needs(20), Places::Halves { meet_s: 60.0 });
+        let period = settings.period_s();
         let mut air = RadioAir::new(RadioSettings { seed, ..settings });
         for agent in 0..10 {
             air.switch_on(agent, 0);
@@ -246,8 +226,9 @@ fn two_halves_that_meet_become_one() {
 
 #[test]
 fn clocks_that_swing_are_followed() {
-    let settings = RadioSettings { swing_ppm: 20.0, ..settings(RadioKind::Ieee802154, &needs(20), BENCH) };
-    let period = period_s(&settings);
+    let settings =
+        RadioSettings { swing_ppm: 20.0, ..RadioSettings::new(RadioKind::Ieee802154, &needs(20), BENCH) };
+    let period = settings.period_s();
     let mut air = all_on(settings);
     superframes_to_synchronise(&mut air, period, 40);
     air.run_until(air.seconds() + 10.0 * period, |_| {});
@@ -261,9 +242,9 @@ fn without_synchronisation_clocks_collide() {
     // The test of the tests: agents that do not follow each other run into each other's slots.
     let settings = RadioSettings {
         places: Places::Groups { count: 4, spacing_m: 1e5, radius_m: 1.0, speed_m_s: 0.0 },
-        ..settings(RadioKind::Ieee802154, &needs(4), BENCH)
+        ..RadioSettings::new(RadioKind::Ieee802154, &needs(4), BENCH)
     };
-    let period = period_s(&settings);
+    let period = settings.period_s();
     let mut air = all_on(settings);
     air.run_until(100.0 * period, |_| {});
     assert_eq!(air.counts().in_reach, 0);
@@ -271,7 +252,7 @@ fn without_synchronisation_clocks_collide() {
     assert_eq!(roots, [0, 1, 2, 3]);
 
     // Clocks that are worse than planned for run out of their guard times.
-    let settings = self::settings(RadioKind::Ieee802154, &needs(20), BENCH);
+    let settings = RadioSettings::new(RadioKind::Ieee802154, &needs(20), BENCH);
     let mut air = all_on(RadioSettings { ppm: 3000.0, ..settings });
     air.run_until(60.0, |_| {});
     assert!(air.counts().collisions > 0, "{:?}", air.counts());
