@@ -186,39 +186,29 @@ mod tests {
     use crate::problem::testing::{check_gradients, default_penalty_gradient, random};
     use std::vec;
 
-    #[test]
-    fn gradients_match_finite_differences() {
-        let features = random(1, 12);
-        let successors = random(2, 12);
-        let rewards = random(3, 6);
-        let problem = PolicyEvaluation {
-            features: &features,
-            successors: &successors,
-            rewards: &rewards,
+    /// Six states with two features.
+    fn problem(numbers: &[f64], reward_noise: f64) -> PolicyEvaluation<'_, f64> {
+        PolicyEvaluation {
+            features: &numbers[..12],
+            successors: &numbers[12..24],
+            rewards: &numbers[24..],
             upper_weight: 0.7,
             lower_weight: 1.3,
             regularisation: 0.1,
-            reward_noise: 0.0,
-            seed: 0,
-        };
-        check_gradients(&problem);
+            reward_noise,
+            seed: 9,
+        }
+    }
+
+    #[test]
+    fn gradients_match_finite_differences() {
+        check_gradients(&problem(&random(1, 30), 0.0));
     }
 
     #[test]
     fn fused_penalty_gradient_equals_the_default() {
-        let features = random(1, 12);
-        let successors = random(2, 12);
-        let rewards = random(3, 6);
-        let problem = PolicyEvaluation {
-            features: &features,
-            successors: &successors,
-            rewards: &rewards,
-            upper_weight: 0.7,
-            lower_weight: 1.3,
-            regularisation: 0.1,
-            reward_noise: 0.5,
-            seed: 9,
-        };
+        let numbers = random(1, 30);
+        let problem = problem(&numbers, 0.5);
         let v = random(4, 14);
         let at = Moment { agent: 3, round: 8 };
         for form in [PenaltyForm::OneSided, PenaltyForm::Symmetric] {
