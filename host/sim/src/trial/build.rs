@@ -363,7 +363,7 @@ fn audiences(scenario: &Scenario, source: &mut LinkSource) -> Option<Vec<MemberS
         TopologyKind::Paper => network.edge_probability == 0.0,
         // In other flights any two agents meet sooner or later.
         TopologyKind::Motion => scenario.motion.pattern == FlightPattern::Formation,
-        _ => false,
+        TopologyKind::Complete | TopologyKind::ErdosRenyi => false,
     };
     let rounds = u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX);
     let set_of = |audience: &Vec<usize>| {
