@@ -163,30 +163,21 @@ impl SwarmPlan {
         };
         let width = setup.config.width;
         let is_narrow = width != Width::Full;
+        let section = &scenario.radio;
         let needs = RadioNeeds {
             agents: count,
             frame_bytes: bytes(width),
             shared_bytes: if is_narrow { bytes(Width::Full) } else { 0 },
             control_bytes: control_bytes(agents, *rounds),
             turn: width.period().try_into().unwrap_or(u16::MAX),
-            ppm: scenario.radio.clock_ppm,
-            hops: scenario.radio.hops,
-            reach_m: scenario.radio.reach_m,
-            compute_us: (1000.0 * scenario.radio.compute_ms) as u32,
-            period_us: Some((1000.0 * scenario.radio.period_ms) as u64).filter(|&period| period > 0),
+            ppm: section.clock_ppm,
+            hops: section.hops,
+            reach_m: section.reach_m,
+            compute_us: (1000.0 * section.compute_ms) as u32,
+            period_us: Some((1000.0 * section.period_ms) as u64).filter(|&period| period > 0),
         };
         let slots = RadioPlan::new(&radio, &needs)?;
-        let short = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX);
-        let pace = if is_narrow {
-            Pace::Slots {
-                superframe: slots.superframe,
-                slot_bytes: short(needs.frame_bytes),
-                shared_bytes: short(needs.shared_bytes + needs.control_bytes),
-            }
-        } else {
-            let slot_bytes = short(needs.frame_bytes + needs.control_bytes);
-            Pace::Slots { superframe: slots.superframe, slot_bytes, shared_bytes: 0 }
-        };
+        let pace = pace(&slots, &needs, is_narrow);
         let pages = PageMaker::new(task, setup, pace, *rounds);
         let mut longest = 0;
         for agent in 0..agents {
@@ -224,6 +215,20 @@ impl SwarmPlan {
             radio,
             jitter,
         })
+    }
+}
+
+/// The slots, encoded for a page. Control frames have room in shared slots, or behind each frame where there are none.
+fn pace(slots: &RadioPlan, needs: &RadioNeeds, is_narrow: bool) -> Pace {
+    let short = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX);
+    let (slot_bytes, shared_bytes) = match is_narrow {
+        true => (needs.frame_bytes, needs.shared_bytes + needs.control_bytes),
+        false => (needs.frame_bytes + needs.control_bytes, 0),
+    };
+    Pace::Slots {
+        superframe: slots.superframe,
+        slot_bytes: short(slot_bytes),
+        shared_bytes: short(shared_bytes),
     }
 }
 

@@ -27,13 +27,26 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
-    let SwarmPlan { slots, radio, needs, .. } = plan;
-    let superframe = &slots.superframe;
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| text.push_str(&format!("{name:<22} {value}\n"));
-    let ms = |us: f64| format!("{:.2} ms", us / 1000.0);
+type Line<'a> = &'a mut dyn FnMut(&str, String);
 
+fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
+    let mut text = String::new();
+    let line: Line<'_> = &mut |name: &str, value: String| text.push_str(&format!("{name:<22} {value}\n"));
+    list_frames(scenario, plan, line);
+    list_slots(plan, line);
+    list_memory(plan, line);
+    for room in &plan.boards {
+        line(&room.board, board_room(plan, room));
+    }
+    text
+}
+
+fn ms(us: f64) -> String {
+    format!("{:.2} ms", us / 1000.0)
+}
+
+fn list_frames(scenario: &Scenario, plan: &SwarmPlan, line: Line<'_>) {
+    let SwarmPlan { radio, needs, .. } = plan;
     line("radio", format!("{}, packets of {} bytes", radio.kind, radio.mtu));
     line("swarm", format!("{} agents, {} frames", needs.agents, scenario.frames.width));
     line(
@@ -50,6 +63,11 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
             format!("{} bytes, {} {packets}", width.frame_bytes, width.packets),
         );
     }
+}
+
+fn list_slots(plan: &SwarmPlan, line: Line<'_>) {
+    let SwarmPlan { slots, radio, .. } = plan;
+    let superframe = &slots.superframe;
     line(
         "slot",
         format!("{}, of which {} guard time", ms(superframe.slot_us.into()), ms(superframe.guard_us.into())),
@@ -90,6 +108,9 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         );
         line("energy", energy);
     }
+}
+
+fn list_memory(plan: &SwarmPlan, line: Line<'_>) {
     line("provisioning record", format!("{} bytes", plan.page_bytes));
     line("RAM", format!("about {} bytes, and the stack", plan.ram_bytes));
     let writes = match plan.saving_agents {
@@ -99,32 +120,29 @@ fn report(scenario: &Scenario, plan: &SwarmPlan) -> String {
         }
     };
     line("flash writes", writes);
-    for BoardRoom { board, ram_bytes, page_bytes, is_enough, has_radio, other_radio, saves } in &plan.boards {
-        let SavePlan { every, erase_ms, whole_hours } = *saves;
-        let is_too_slow = plan.saving_agents > 0 && 1000 * erase_ms > superframe.tail_us;
-        let verdict = match (is_enough, other_radio) {
-            (true, _) if is_too_slow => format!(
-                "does not fit: in every round it would erase for {erase_ms} ms in a tail of {}, and its flash would last {whole_hours:.1} h; ",
-                ms(superframe.tail_us.into())
-            ),
-            (true, None) if *has_radio => "fits: ".to_owned(),
-            (true, None) => "fits by cable: no radio, ".to_owned(),
-            (true, Some(has)) => format!("does not fit: its radio is {has}, "),
-            (false, _) => "does not fit: ".to_owned(),
-        };
-        let saves = match every {
-            0 => "no room for decisions".to_owned(),
-            every => format!(
-                "a decision every {every} rounds ({:.0} s), an erase stops it for {erase_ms} ms",
-                f64::from(every) / slots.rounds_per_second
-            ),
-        };
-        line(
-            board,
-            format!(
-                "{verdict}{ram_bytes} bytes of RAM besides the stack, {page_bytes} for the record; {saves}"
-            ),
-        );
-    }
-    text
+}
+
+/// Whether the firmware fits a board, and how often it saves decisions there.
+fn board_room(plan: &SwarmPlan, room: &BoardRoom) -> String {
+    let BoardRoom { ram_bytes, page_bytes, is_enough, has_radio, other_radio, saves, .. } = room;
+    let SavePlan { every, erase_ms, whole_hours } = *saves;
+    let is_too_slow = plan.saving_agents > 0 && 1000 * erase_ms > plan.slots.superframe.tail_us;
+    let verdict = match (is_enough, other_radio) {
+        (true, _) if is_too_slow => format!(
+            "does not fit: in every round it would erase for {erase_ms} ms in a tail of {}, and its flash would last {whole_hours:.1} h; ",
+            ms(plan.slots.superframe.tail_us.into())
+        ),
+        (true, None) if *has_radio => "fits: ".to_owned(),
+        (true, None) => "fits by cable: no radio, ".to_owned(),
+        (true, Some(has)) => format!("does not fit: its radio is {has}, "),
+        (false, _) => "does not fit: ".to_owned(),
+    };
+    let saves = match every {
+        0 => "no room for decisions".to_owned(),
+        every => format!(
+            "a decision every {every} rounds ({:.0} s), an erase stops it for {erase_ms} ms",
+            f64::from(every) / plan.slots.rounds_per_second
+        ),
+    };
+    format!("{verdict}{ram_bytes} bytes of RAM besides the stack, {page_bytes} for the record; {saves}")
 }
