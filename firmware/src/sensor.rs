@@ -1,4 +1,4 @@
-//! Data in, decisions out: a board's sensor, and its line to whoever acts on what the swarm decides.
+//! Data in, decisions out: a board's sensor, and its line to the machine that acts on the swarm's decisions.
 
 use heapless::Vec;
 
@@ -20,7 +20,7 @@ pub trait Sensor {
     }
 }
 
-/// A board's line to whoever acts on its agent's decisions, such as an autopilot.
+/// A board's line to the machine that acts on its agent's decisions, such as an autopilot.
 pub trait Outlet {
     /// Whether there is one.
     const IS_THERE: bool = true;

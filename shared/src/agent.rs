@@ -1,6 +1,6 @@
 //! One agent of a swarm: frames and ticks in, frames and reports out.
 //!
-//! The agent knows no clock, no radio and no key. Whoever drives it
+//! The agent knows no clock, no radio and no key. Its caller
 //!
 //! 1. sends what [`Agent::poll_frame`] returns until it returns `None`,
 //! 2. passes on what arrives with [`Agent::receive`],

@@ -152,7 +152,7 @@ pub enum Mismatch {
 /// Problems are plain data; [`Problem::check`] tests whether they fit together, and the other methods
 /// may panic if they do not. Slices passed in have the lengths that [`Problem::shape`] and [`Problem::scratch_words`] return.
 ///
-/// A problem of one's own: the point nearest to a `site`, as the lower level sees it. [`check_gradients`] finds what is wrong with
+/// A user's problem: the point nearest to a `site`, as the lower level sees it. [`check_gradients`] finds what is wrong with
 /// its gradients, and with [`PageProblem`](crate::provisioning::PageProblem) boards can run it.
 ///
 /// ```

@@ -35,7 +35,7 @@ struct InterruptHandler;
 impl interrupt::typelevel::Handler<interrupt::typelevel::SUBGHZ_RADIO> for InterruptHandler {
     unsafe fn on_interrupt() {
         note_interrupt();
-        // It stays raised until the radio was asked: whoever waits next lets it through again.
+        // It stays raised until the radio was asked: the next wait lets it through again.
         NVIC::mask(pac::Interrupt::SUBGHZ_RADIO);
         INTERRUPTED.signal(());
     }

@@ -18,7 +18,7 @@ impl CmsdkUart {
     /// # Safety
     /// `base` must be the address of a UART of this board.
     pub const unsafe fn new(base: usize) -> Self {
-        // SAFETY: promised by whoever calls this.
+        // SAFETY: the caller promises it.
         Self(unsafe { Registers::new(base) })
     }
 

@@ -10,7 +10,7 @@ use embassy_executor::Executor;
 use fabswarm_firmware::{Buffers, Parts, health::Health, run, storage::BoardStorage};
 use std::{env, os::unix::process::CommandExt, path::PathBuf, process::Command};
 
-/// The kernel buffers what arrives, and holds back whoever sends more.
+/// The kernel buffers what arrives, and a sender of more has to wait.
 const WINDOW: u16 = 8192;
 
 /// The operating system watches processes: there is no watchdog to feed.

@@ -20,7 +20,7 @@ use std::{
     thread,
 };
 
-/// Packets that may wait while the agent computes; the socket holds back whoever sends more.
+/// Packets that may wait while the agent computes; a sender of more has to wait.
 const WAITING: usize = 8;
 
 static ARRIVED: AtomicWaker = AtomicWaker::new();

@@ -1,4 +1,4 @@
-//! The `fabswarm` command with a problem of one's own: `cargo run --package own-problem -- examples/own-problem/rendezvous.toml`.
+//! The `fabswarm` command with a user's problem: `cargo run --package own-problem -- examples/own-problem/rendezvous.toml`.
 
 use fabswarm_shared::problem::Problem;
 use fabswarm_shared::rng::{Purpose, Stream};

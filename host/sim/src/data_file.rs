@@ -138,7 +138,7 @@ impl DataTable {
 
     /// Whether each row is a test sample: its `split` is `test` rather than `train`; without that column the last fifth.
     fn is_test(&self) -> Result<Vec<bool>, Diagnostic> {
-        /// One test sample for so many samples.
+        /// Samples per test sample.
         const SPLIT: usize = 5;
         let Some(split) = self.column("split") else {
             let first = self.rows.len() - self.rows.len() / SPLIT;

@@ -43,7 +43,7 @@ where
         Report { round, epoch, heard, fault: self.fault }
     }
 
-    /// Ends the round on a beat that ends it for the whole swarm. Whoever then finds frames of the next round waiting is one
+    /// Ends the round on a beat that ends it for the whole swarm. An agent that then finds frames of the next round waiting is one
     /// round behind, as after a short power cut, and ends that one too: otherwise all its frames would come too late.
     pub fn end_on_beat(&mut self) -> Report {
         let report = self.end_round();

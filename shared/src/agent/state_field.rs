@@ -1,4 +1,4 @@
-//! Which part of an agent's state a saved word is, for whoever compares two states.
+//! Names the part of an agent's state that a saved word belongs to, so that two states can be compared.
 
 use super::MemberSet;
 use crate::ledger;

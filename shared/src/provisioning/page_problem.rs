@@ -6,7 +6,7 @@ use crate::problem::{AnyProblem, Problem};
 
 /// A problem that boards can run: one that reads itself from a page.
 ///
-/// A problem of one's own keeps its numbers in one slice of words, which a board reads where they are in flash, and whatever else it
+/// A user's problem keeps its numbers in one slice of words, which a board reads where they are in flash, and whatever else it
 /// needs in a slice of bytes:
 ///
 /// ```
@@ -49,7 +49,7 @@ pub trait PageProblem<'a>: Problem<f32> + Sized {
     /// [`WriteError::Count`] for a problem with more of something than a page can say.
     fn page_data(&self) -> Result<PageData<'a>, WriteError>;
 
-    /// The problem that a page holds. Whoever calls it checks the problem.
+    /// The problem that a page holds. The caller checks the problem.
     ///
     /// # Errors
     /// [`Error::OtherProblem`] where it is another one, [`Error::Malformed`] where the data contradict each other.
@@ -65,12 +65,12 @@ pub struct PageData<'a> {
 }
 
 impl<'a> PageData<'a> {
-    /// A problem of one's own. `name` distinguishes it from other ones.
+    /// A user's problem. `name` distinguishes it from other ones.
     pub const fn own(name: &'a str, words: &'a [f32], bytes: &'a [u8]) -> Self {
         Self { constants: ProblemConstants::Own { name, bytes }, words: [words, &[], &[], &[]] }
     }
 
-    /// The words and bytes of the problem of one's own that has this `name`.
+    /// The words and bytes of the user's problem that has this `name`.
     ///
     /// # Errors
     /// [`Error::OtherProblem`] where the page holds another problem.

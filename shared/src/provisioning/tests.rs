@@ -136,7 +136,7 @@ fn each_invalid_page_has_its_error() {
     assert_eq!(Page::read(flash.bytes(), "other").err(), Some(Error::OtherBoard));
 }
 
-/// A problem of one's own: its words are one slice, its bytes another.
+/// A user's problem: its words are one slice, its bytes another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OwnSites<'a> {
     sites: &'a [f32],

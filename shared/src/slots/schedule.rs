@@ -10,7 +10,7 @@ use crate::fnv;
 const LISTEN: u32 = 2;
 /// Superframes of silence around it after which an agent assumes that nobody is in reach.
 const ALONE: u8 = 16;
-/// Then it is silent in one of so many superframes: two such agents that always send at once would never hear each other.
+/// Superframes from one in which it is then silent to the next: two such agents that always send at once would never hear each other.
 const QUIET_ALONE: u32 = 2;
 
 /// The next task, and its time by the local clock.

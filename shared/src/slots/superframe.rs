@@ -47,7 +47,7 @@ pub struct SlotNeeds {
     pub resync: u8,
     /// Superframes without news after which a root is given up, up to 63.
     pub give_up_after: u8,
-    /// On average, one of so many superframes is silent; 0 for none.
+    /// Mean number of superframes from one silent superframe to the next; 0 for no silent one.
     pub quiet_every: u8,
 }
 
@@ -89,7 +89,7 @@ pub struct Superframe {
     pub resync: u8,
     /// Superframes without news after which a root is given up.
     pub give_up_after: u8,
-    /// On average, one of so many superframes is silent; 0 for none.
+    /// Mean number of superframes from one silent superframe to the next; 0 for no silent one.
     pub quiet_every: u8,
 }
 

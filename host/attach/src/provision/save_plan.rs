@@ -23,7 +23,7 @@ pub struct SavePlan {
 }
 
 impl SavePlan {
-    /// Plans the writes of a board with room for `members`, of decisions of so many words.
+    /// Plans the writes of a board with room for `members`, of decisions of `words` words.
     pub(crate) fn new(board: &BoardFile, words: usize, members: usize, round_us: u64) -> Self {
         let storage = board.storage;
         let sectors = storage.bytes().saturating_sub(BOOTS_BYTES) / SECTOR_BYTES;

@@ -169,7 +169,7 @@ pub fn sizes() -> Result<ImageSizes> {
 /// `[ram] origin` of the emulated board.
 const RAM_START: u64 = 0x2000_0000;
 
-/// Measures the rounds per second of a lock-step swarm of emulated boards, over so many rounds or as many as `limit` has time for, and
+/// Measures the rounds per second of a lock-step swarm of emulated boards, over `rounds` rounds or as many as `limit` has time for, and
 /// their deepest stack.
 ///
 /// # Errors

@@ -275,7 +275,7 @@ fn blocks_that_hear_each_other_seldom_take_more_rounds() {
 #[test]
 fn every_problem_runs_with_its_own_defaults() {
     let folder = Folder::new();
-    // A problem of one's own is run by the program that brings it.
+    // The program that brings a user's problem runs it.
     for problem in scenario::ProblemKind::WORDS.iter().filter(|problem| **problem != "own") {
         folder.succeeds(&format!("run --problem {problem} --rounds 50 --error-below 0 --out {problem}"));
         assert_eq!(folder.summary(problem)["problem"], *problem);

@@ -1,4 +1,4 @@
-//! `fabswarm train` seen from outside, and swarms on data of one's own.
+//! `fabswarm train` seen from outside, and swarms on the user's data.
 
 mod folder;
 mod own_data;

@@ -4,7 +4,7 @@
 //! only to an observer of several agents, so the simulator checks in every round, with the [ledger](fabswarm_shared::ledger)'s
 //! symbols:
 //!
-//! 1. whoever collects is in the sender's audience, and each agent gives to as many as its audience has members;
+//! 1. an agent that collects is in the sender's audience, and each agent gives to as many as its audience has members;
 //! 2. each ρ_ij is the σ_j that the sender had in the round it names, in the same epoch, and never an earlier one than before;
 //! 3. `t_i − d_i + a_i σ_i = Σ_j ρ_ij` for each agent, with the ρ_ij that were *observed*.
 //!

@@ -75,7 +75,7 @@ pub struct Metrics {
     pub y_norm: f64,
     /// Root mean square of ‖z_i‖.
     pub z_norm: f64,
-    /// Mean of `f_i(x_i, y_i)`; NaN where a problem of one's own does not tell it.
+    /// Mean of `f_i(x_i, y_i)`; NaN where a user's problem does not compute it.
     pub upper_value: f64,
     /// Mean of `g_i(x_i, y_i)`, without noise; NaN likewise.
     pub lower_value: f64,

@@ -7,7 +7,7 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::scalar::Scalar;
 use std::path::Path;
 
-/// Without a column `validation`, one sample of so many is for validation.
+/// Samples from one for validation to the next, where there is no column `validation`.
 const VALIDATION: usize = 10;
 
 /// The content of a file.

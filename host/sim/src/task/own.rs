@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The data of a problem of one's own, for every agent of a swarm.
+/// The data of a user's problem, for every agent of a swarm.
 pub trait OwnTask: fmt::Debug + Send + Sync + 'static {
     /// One agent's share, as agents in this process and on boards compute with it.
     type Problem<'a>: PageProblem<'a>;
@@ -96,7 +96,7 @@ impl fmt::Debug for OwnProblem {
     }
 }
 
-/// One agent's share of a problem of one's own.
+/// One agent's share of a user's problem.
 pub struct OwnShare<'a, S> {
     problem: Box<dyn Problem<S> + 'a>,
     data: Result<PageData<'a>, WriteError>,
@@ -158,7 +158,7 @@ impl<'a> PageProblem<'a> for TaskProblem<'a, f32> {
 }
 
 impl<S> Task<S> {
-    /// The file that boards compile for a problem of one's own.
+    /// The file that boards compile for a user's problem.
     pub fn source(&self) -> Option<&Path> {
         match self {
             Self::Own { source, .. } => Some(source),

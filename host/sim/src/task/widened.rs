@@ -1,4 +1,4 @@
-//! Problems of one's own, which compute in single precision, for methods in double precision.
+//! Users' problems, which compute in single precision, for methods in double precision.
 
 use super::own::{AnyOwnTask, OwnProblem, OwnShare};
 use super::{Score, Task};

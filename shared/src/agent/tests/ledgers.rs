@@ -112,7 +112,7 @@ fn ring() -> Vec<(Config, Ledger)> {
     })
 }
 
-/// Mass that an agent gives away while it gathers waits for whoever missed it. While it descends, no sum changes.
+/// Mass that an agent gives away while it gathers waits for the receivers that missed it. While it descends, no sum changes.
 #[test]
 fn agents_push_and_descend_in_different_rounds() {
     let mut all = ring();

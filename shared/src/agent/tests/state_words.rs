@@ -62,7 +62,7 @@ fn every_word_of_a_saved_state_has_its_name() {
     assert_eq!(integer.value(7).to_string(), "7");
 }
 
-/// A problem of one's own whose oracles need more than the agent has, once the gradient of the penalty has taken its part.
+/// A user's problem whose oracles need more than the agent has, once the gradient of the penalty has taken its part.
 #[test]
 fn an_agent_without_room_for_the_default_gradient_is_refused() {
     let problem = problem(0);

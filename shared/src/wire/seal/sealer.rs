@@ -15,7 +15,7 @@ pub struct Sealer {
 impl Sealer {
     /// Reserves the counters of the next boot; nothing can be sealed before that is stored.
     ///
-    /// The first boot is 1, or `floor` where that is higher: whoever provisions a board whose storage is new, under a key that its
+    /// The first boot is 1, or `floor` where that is higher: a host that provisions a board whose storage is new, under a key that its
     /// agent has used before, gives a floor above every boot it used. What was stored is read back, since some flash ignores
     /// writes without a word.
     ///

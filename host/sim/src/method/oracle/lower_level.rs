@@ -49,7 +49,7 @@ impl LowerLevel {
     }
 
     /// Each agent's $\nabla^2_{xy} g_i\,u_i$ and $\nabla^2_{yy} g_i\,u_i$, by central differences of ∇g without noise. They
-    /// are exact to rounding where g is quadratic. A problem of one's own computes in single precision and takes longer differences.
+    /// are exact to rounding where g is quadratic. A user's problem computes in single precision and takes longer differences.
     pub fn second_derivatives(&self, x: &[f64], y: &[f64], u: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let shape = self.task.shape();
         let mut by_x = vec![0.0; self.agents * shape.x];
