@@ -7,12 +7,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`message`] | requests and responses between hosts |
-//! | [`mod@line`] | the connection to another host: a request, and responses to it |
+//! | `line` | the connection to another host: a request, and responses to it |
 //! | [`certificates`] | the members of a cluster |
 //! | `tunnel`, [`refusals`] | TLS between machines, and why a peer was refused |
-//! | [`chunks`] | parcels in pieces that can be asked for again |
-//! | [`hosted`] | a run on this host, as others see it |
-//! | [`worker`], [`host_device`] | the rounds of a run on this host, and where it computes them |
+//! | `chunks` | parcels in pieces that can be asked for again |
+//! | `hosted` | a run on this host, as others see it |
+//! | `worker`, [`host_device`] | the rounds of a run on this host, and where it computes them |
 //! | `state_answers` | what the starter of a run reads and replaces of its state |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
 //! | [`cluster`] | the hosts of a run, as seen by the process that started it |
@@ -27,7 +27,7 @@
 //!   requester got nothing; a lost chunk of ours is asked for again by itself.
 //! - Questions that are asked again: Zenoh's "reliable" is a marker. That query ended without an answer, and Zenoh, which had dialled
 //!   anew within 10 ms, did not ask again.
-//! - [`message::Response::NotYet`] and heartbeats: Zenoh's liveliness is that of a link. The token of a killed process vanished at once,
+//! - `Response::NotYet` and heartbeats: Zenoh's liveliness is that of a link. The token of a killed process vanished at once,
 //!   that of a stopped one after the lease of 10 s, and that of one whose callback hung never (40 s).
 
 pub mod certificates;

@@ -48,7 +48,12 @@ pub enum LayerConfig {
     /// Layer norm: of the channels of each pixel, or of all numbers where there is no image.
     Norm {},
     /// An encoder layer of BERT with the pixels of an image as its tokens.
-    Attention { heads: usize, inner: usize },
+    Attention {
+        /// Heads of attention.
+        heads: usize,
+        /// Units of the network behind it.
+        inner: usize,
+    },
 }
 
 const fn relu() -> Function {
