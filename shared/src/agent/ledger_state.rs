@@ -145,6 +145,8 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
             self.peers.get_mut(place).reset();
         }
         self.encoder.begin_epoch(round);
+        // The first frame of an epoch is news to those who have no frame of it.
+        self.quiet = Quiet::new();
         self.share_weights = share_weights(config, members);
     }
 
