@@ -38,7 +38,7 @@ pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{LINE, MEMBERS, PACKET, WORDS};
 
 use core::cell::Cell;
-use embassy_futures::select::{Either, select};
+use embassy_futures::select::{Either, select, select3};
 use embassy_time::{Duration, Instant, Timer, with_timeout};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
@@ -52,7 +52,7 @@ use health::Health;
 use link::{Link, PacketQueue, PacketReceiver, PacketSender};
 use rounds::RoundDriver;
 use sealed_agent::{BoardAgent, PeerList, SealedAgent};
-use sensor::{Outlet, Sensor, Unconnected};
+use sensor::{Outlet, ReadingExchange, Sensor, Unconnected};
 use storage::{BoardStorage, PageFlash};
 
 /// Interval between the boot packets of a board that waits for its host.
@@ -157,7 +157,7 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
                 round: agent.round(),
                 boot: agent.boot(),
             };
-            let radio = Cell::new(None);
+            let (radio, readings) = (Cell::new(None), ReadingExchange::new());
             let mut rounds = RoundDriver::new(
                 &page,
                 boot(Ok(identity)),
@@ -165,9 +165,10 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
                 &mut storage,
                 &mut health,
                 (PacketReceiver::new(receiver, &radio), PacketSender::new(sender)),
-                (sensor, outlet),
+                (&readings, outlet),
             );
-            select(link::serve(&mut link, to_agent, from_agent, &radio), rounds.run()).await;
+            let serve = link::serve(&mut link, to_agent, from_agent, &radio);
+            select3(serve, rounds.run(), readings.serve(sensor)).await;
             (provisioning::Error::InService, matches!(page.pace, Pace::Slots { .. }))
         }
         Err(error) => (error, false),

@@ -8,11 +8,11 @@ use crate::{
     mavlink::named_value,
     round_log::RoundLog,
     sealed_agent::{EVERY_ROUND, SealedAgent},
-    sensor::{Outlet, Sensor},
+    sensor::{Outlet, ReadingExchange, Sensor},
     storage::{BoardStorage, PageFlash},
 };
 use core::ops::ControlFlow;
-use embassy_time::{Duration, Instant, with_deadline};
+use embassy_time::{Duration, Instant, with_deadline, with_timeout};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::Mode,
@@ -52,7 +52,7 @@ pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     round_log: RoundLog,
     receiver: PacketReceiver<'a, PACKET>,
     pub(crate) sender: PacketSender<'a, PACKET>,
-    sensor: S,
+    pub(crate) readings: &'a ReadingExchange<S>,
     outlet: O,
     /// Messages that the outlet was given.
     messages: u8,
@@ -96,7 +96,7 @@ where
         storage: &'a mut BoardStorage<F>,
         health: &'a mut H,
         (receiver, sender): (PacketReceiver<'a, PACKET>, PacketSender<'a, PACKET>),
-        (sensor, outlet): (S, O),
+        (readings, outlet): (&'a ReadingExchange<S>, O),
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
         let feed_at = Instant::MIN;
@@ -117,7 +117,7 @@ where
             round_log: RoundLog::default(),
             receiver,
             sender,
-            sensor,
+            readings,
             outlet,
             messages: 0,
         }
@@ -140,7 +140,12 @@ where
                 Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
             };
             if S::IS_THERE {
-                self.request_reading();
+                self.readings.request(self.agent.round());
+                // A host that simulates the air must know the reading before it ends the round.
+                if self.page.pace == Pace::Air {
+                    let reading = with_timeout(READ_WITHIN, self.readings.wait()).await;
+                    self.note_reading(reading.ok().flatten());
+                }
             }
             self.broadcast().await;
             let digest = self.hear_until(round_ends).await;
@@ -339,42 +344,22 @@ where
         self.air_round = self.air_round.wrapping_add(1);
     }
 
-    /// Requests the reading of the round that begins. A host that simulates the air must know the reading before it ends the round, so
-    /// the board waits for it, without its executor: a wait that can be suspended takes flash on boards without a sensor too.
-    pub(crate) fn request_reading(&mut self) {
-        self.sensor.request(self.agent.round());
-        let give_up_at = Instant::now() + READ_WITHIN;
-        while self.page.pace == Pace::Air && !self.take_reading() {
-            if Instant::now() >= give_up_at {
-                return self.note_silence();
-            }
-        }
-    }
-
     /// Passes the reading of the round that ends to the agent.
     fn use_reading(&mut self) {
-        if self.page.pace != Pace::Air && !self.take_reading() {
-            self.note_silence();
+        if self.page.pace != Pace::Air {
+            self.note_reading(self.readings.take());
         }
         if let Some(bits) = self.telemetry.sensor.and_then(|sensor| sensor.reading) {
             self.agent.take_reading(f32::from_bits(bits));
         }
     }
 
-    /// Counts a round without a reading: its problem keeps the last one.
-    fn note_silence(&mut self) {
-        if let Some(sensor) = &mut self.telemetry.sensor {
-            sensor.silent = sensor.silent.saturating_add(1);
-        }
-    }
-
-    /// Takes the reading that was requested, if it is there. Returns whether it is.
-    fn take_reading(&mut self) -> bool {
-        let reading = self.sensor.take();
+    /// Notes the reading of this round. Without one, its problem keeps the last.
+    fn note_reading(&mut self, reading: Option<f32>) {
         let state = self.telemetry.sensor.get_or_insert_default();
         state.reading = reading.map(f32::to_bits);
-        state.refused = self.sensor.refused();
-        reading.is_some()
+        state.silent = state.silent.saturating_add(reading.is_none().into());
+        state.refused = self.readings.refused();
     }
 
     /// Passes on x and y, each number as a message of its own.

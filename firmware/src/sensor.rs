@@ -1,18 +1,19 @@
 //! Data in, decisions out: a board's sensor, and its line to the machine that acts on the swarm's decisions.
 
+use core::{cell::Cell, future::pending, marker::PhantomData};
+use embassy_futures::select::{Either, select};
+use embassy_sync::{blocking_mutex::raw::NoopRawMutex, signal::Signal};
 use heapless::Vec;
 
-/// Measures what the agent's problem is about. No method waits. Where a host simulates the air, the board calls [`take`](Self::take)
-/// until a reading is there, for up to 200 ms in which only interrupts run.
+/// Measures what the agent's problem is about.
+#[allow(async_fn_in_trait, reason = "one executor on one core: the futures need not be Send")]
 pub trait Sensor {
     /// Whether there is one.
     const IS_THERE: bool = true;
 
-    /// Requests the reading of a round. Those that came before are no longer wanted.
-    fn request(&mut self, round: u32);
-
-    /// Takes the newest reading since the last request, if one has arrived.
-    fn take(&mut self) -> Option<f32>;
+    /// Measures for a round. Returns `None` if that fails; the future is dropped when the next round begins. Where a host simulates the
+    /// air, the round waits for the reading, for up to 200 ms.
+    async fn read(&mut self, round: u32) -> Option<f32>;
 
     /// Returns how often it sent something else than a reading since its start.
     fn refused(&self) -> u32 {
@@ -36,9 +37,7 @@ pub struct Unconnected;
 impl Sensor for Unconnected {
     const IS_THERE: bool = false;
 
-    fn request(&mut self, _: u32) {}
-
-    fn take(&mut self) -> Option<f32> {
+    async fn read(&mut self, _: u32) -> Option<f32> {
         None
     }
 }
@@ -47,6 +46,59 @@ impl Outlet for Unconnected {
     const IS_THERE: bool = false;
 
     fn write(&mut self, _: &[u8]) {}
+}
+
+/// Between a sensor, which measures beside the rounds, and the rounds.
+pub(crate) struct ReadingExchange<S> {
+    request: Signal<NoopRawMutex, u32>,
+    reading: Signal<NoopRawMutex, Option<f32>>,
+    refused: Cell<u32>,
+    sensor: PhantomData<S>,
+}
+
+impl<S: Sensor> ReadingExchange<S> {
+    pub(crate) const fn new() -> Self {
+        Self { request: Signal::new(), reading: Signal::new(), refused: Cell::new(0), sensor: PhantomData }
+    }
+
+    /// Measures on request, forever. A newer request ends the measurement of an older one.
+    pub(crate) async fn serve(&self, mut sensor: S) -> ! {
+        if !S::IS_THERE {
+            pending().await
+        }
+        let mut round = self.request.wait().await;
+        loop {
+            let outcome = select(self.request.wait(), sensor.read(round)).await;
+            self.refused.set(sensor.refused());
+            round = match outcome {
+                Either::First(newer) => newer,
+                Either::Second(reading) => {
+                    self.reading.signal(reading);
+                    self.request.wait().await
+                }
+            };
+        }
+    }
+
+    /// Requests the reading of a round. Those that came before are no longer wanted.
+    pub(crate) fn request(&self, round: u32) {
+        self.reading.reset();
+        self.request.signal(round);
+    }
+
+    /// Waits until the sensor has measured.
+    pub(crate) async fn wait(&self) -> Option<f32> {
+        self.reading.wait().await
+    }
+
+    /// Takes the reading that was requested, if it is there.
+    pub(crate) fn take(&self) -> Option<f32> {
+        self.reading.try_take().flatten()
+    }
+
+    pub(crate) fn refused(&self) -> u32 {
+        self.refused.get()
+    }
 }
 
 /// Readings beyond this are refused: their gradients would leave the range of the ledger and stop the agent.

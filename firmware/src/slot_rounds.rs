@@ -40,7 +40,7 @@ where
         let id = self.page.agent.id;
         self.slots = Some(SlotSchedule::new(superframe, id, self.agent.round(), begun.as_micros()));
         if S::IS_THERE {
-            self.request_reading();
+            self.readings.request(self.agent.round());
         }
         while self.agent.round() < self.page.rounds {
             let Some(due) = self.slots.as_ref().map(SlotSchedule::due) else { break };
@@ -130,7 +130,7 @@ where
             self.sender.post(|out| Packet::Taken { round, senders: &senders }.encode(out).ok()).await;
             self.report().await;
             if S::IS_THERE {
-                self.request_reading();
+                self.readings.request(self.agent.round());
             }
             if round.is_multiple_of(ROUNDS_PER_BOOT) {
                 self.send_boot().await;

@@ -4,8 +4,9 @@ use crate::{
     cmsdk_uart::CmsdkUart,
     interrupt_line::{self, InterruptLine},
 };
-use core::cell::RefCell;
+use core::{cell::RefCell, future::poll_fn, task::Poll};
 use critical_section::Mutex;
+use embassy_sync::waitqueue::AtomicWaker;
 use fabswarm_firmware::sensor::{LineReader, Outlet, Sensor, request_line};
 
 // SAFETY: addresses of application note AN386.
@@ -13,9 +14,11 @@ const SENSOR: CmsdkUart = unsafe { CmsdkUart::new(0x4000_6000) };
 const AUTOPILOT: CmsdkUart = unsafe { CmsdkUart::new(0x4000_7000) };
 
 static LINE: Mutex<RefCell<LineReader>> = Mutex::new(RefCell::new(LineReader::new()));
+static ARRIVED: AtomicWaker = AtomicWaker::new();
 
 pub unsafe extern "C" fn on_receive() {
     with_line(|line| SENSOR.take_received(|byte| line.push(byte)));
+    ARRIVED.wake();
 }
 
 fn with_line<R>(act: impl FnOnce(&mut LineReader) -> R) -> R {
@@ -34,13 +37,14 @@ impl UartSensor {
 }
 
 impl Sensor for UartSensor {
-    fn request(&mut self, round: u32) {
+    async fn read(&mut self, round: u32) -> Option<f32> {
         with_line(LineReader::take);
         SENSOR.write(&request_line(round));
-    }
-
-    fn take(&mut self) -> Option<f32> {
-        with_line(LineReader::take)
+        poll_fn(|context| {
+            ARRIVED.register(context.waker());
+            with_line(LineReader::take).map_or(Poll::Pending, |reading| Poll::Ready(Some(reading)))
+        })
+        .await
     }
 
     fn refused(&self) -> u32 {

@@ -1,11 +1,15 @@
 //! Fresh readings in, decisions out.
 
 use crate::rig::*;
-use core::cell::RefCell;
+use core::{
+    cell::{Cell, RefCell},
+    future::pending,
+};
+use embassy_futures::{select::select, yield_now};
 use embassy_time::{Duration, Timer};
 use fabswarm_firmware::{
     run_sensed,
-    sensor::{Outlet, Sensor},
+    sensor::{Outlet, Sensor, Unconnected},
 };
 use fabswarm_shared::{
     packet::{Packet, SensorState},
@@ -13,16 +17,16 @@ use fabswarm_shared::{
     provisioning::Pace,
 };
 
-/// Answers each request but that of round 1.
-struct FakeSensor(Option<f32>);
+/// Takes this long for a reading, and has none in round 1.
+struct FakeSensor(Duration);
 
 impl Sensor for FakeSensor {
-    fn request(&mut self, round: u32) {
-        self.0 = (round != 1).then_some(10.0 * (round + 1) as f32);
-    }
-
-    fn take(&mut self) -> Option<f32> {
-        self.0.take()
+    async fn read(&mut self, round: u32) -> Option<f32> {
+        Timer::after(self.0).await;
+        if round == 1 {
+            pending().await
+        }
+        Some(10.0 * (round + 1) as f32)
     }
 
     fn refused(&self) -> u32 {
@@ -38,15 +42,58 @@ impl Outlet for Recorder<'_> {
     }
 }
 
-#[test]
-fn a_board_takes_fresh_readings_and_passes_on_its_decisions() {
+/// The page of an agent that is alone with its sensors.
+fn sensor_page(pace: Pace) -> Vec<u32> {
     let readings = Readings { basis: &[1.0, 0.5], values: &[2.0, 1.0] };
     let trust =
         SensorTrust { readings, sensor_of: &[0, 1], sensors: 2, calibrated: readings, regularisation: 0.1 };
-    let page = page_with(5, Pace::Air, |page| {
+    page_with(5, pace, |page| {
         page.agent = fabswarm_shared::agent::Config::founder(0, 1);
         (page.start, page.problem) = (&[0.0; 4], AnyProblem::SensorTrust(trust));
-    });
+    })
+}
+
+/// Measures while others have several turns.
+struct SlowSensor<'a>(&'a Cell<u32>);
+
+impl Sensor for SlowSensor<'_> {
+    async fn read(&mut self, _: u32) -> Option<f32> {
+        let turns = self.0;
+        let until = turns.get() + 5;
+        while turns.get() < until {
+            yield_now().await;
+        }
+        Some(1.0)
+    }
+}
+
+/// Regression: a board that waited for its sensor ran nothing else.
+#[test]
+fn a_sensor_that_takes_its_time_stops_nobody() {
+    for (pace, words) in
+        [(Pace::Air, vec![Packet::Start { air_round: 0 }, over(0)]), (Pace::Period { us: 20_000 }, vec![])]
+    {
+        let turns = Cell::new(0);
+        let others = async {
+            loop {
+                turns.set(turns.get() + 1);
+                yield_now().await;
+            }
+        };
+        let then = async { _ = select(others, Timer::after(Duration::from_millis(300))).await };
+        let said = said_by(&mut vec![0xFF; 64 * 1024], &sensor_page(pace), words, then, async |parts| {
+            run_sensed(parts, SlowSensor(&turns), Unconnected).await
+        });
+        let reading = Some(1.0_f32.to_bits());
+        let mut told = telemetry(&said).into_iter();
+        // On a busy machine some rounds of the board's clock are over before anybody has a turn.
+        assert!(told.any(|told| told.sensor.is_some_and(|sensor| sensor.reading == reading)), "{pace:?}");
+    }
+}
+
+#[test]
+fn a_board_takes_fresh_readings_and_passes_on_its_decisions() {
+    let page = sensor_page(Pace::Air);
     let words = || [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
     let mut flash = vec![0xFF; 64 * 1024];
     let without = telemetry(&said_with(&mut flash.clone(), &page, words(), a_while()));
@@ -55,7 +102,7 @@ fn a_board_takes_fresh_readings_and_passes_on_its_decisions() {
     // Longer than a board waits for a reading.
     let then = Timer::after(Duration::from_secs(1));
     let said = said_by(&mut flash, &page, words(), then, async |parts| {
-        run_sensed(parts, FakeSensor(None), Recorder(&passed_on)).await
+        run_sensed(parts, FakeSensor(Duration::from_millis(5)), Recorder(&passed_on)).await
     });
     let told = telemetry(&said);
     let state = |reading: Option<f32>, silent| {
