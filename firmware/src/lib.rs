@@ -22,6 +22,7 @@ mod fmt;
 mod flight_log;
 pub mod health;
 pub mod link;
+pub mod marks;
 mod mavlink;
 mod round_log;
 mod rounds;
@@ -50,6 +51,7 @@ use fabswarm_shared::{
 };
 use health::Health;
 use link::{Link, PacketQueue, PacketReceiver, PacketSender};
+use marks::Marks;
 use rounds::RoundDriver;
 use sealed_agent::{BoardAgent, PeerList, SealedAgent};
 use sensor::{Outlet, ReadingExchange, Sensor, Unconnected};
@@ -86,7 +88,7 @@ impl core::fmt::Debug for Buffers {
 }
 
 /// The parts of a board that it passes to [`run`].
-#[derive(Debug)]
+#[allow(missing_debug_implementations, reason = "pins have nothing to show")]
 pub struct Parts<'a, L, F, H> {
     /// `name` in its `board.toml`.
     pub board: &'a str,
@@ -104,6 +106,8 @@ pub struct Parts<'a, L, F, H> {
     pub storage: BoardStorage<F>,
     /// Its watchdog and stack gauge.
     pub health: H,
+    /// Its pins for a logic analyser.
+    pub marks: &'a dyn Marks,
 }
 
 /// Runs the agent that the board's page describes, on the problem that the firmware was built for.
@@ -133,7 +137,7 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
     sensor: impl Sensor,
     outlet: impl Outlet,
 ) -> ! {
-    let Parts { board, chip, window, page: bytes, buffers, mut link, mut storage, mut health } = parts;
+    let Parts { board, chip, window, page: bytes, buffers, mut link, mut storage, mut health, marks } = parts;
     let (cause, panic) = (health.reset_cause(), health.last_panic());
     // The panic handler restarted the board, whatever cause the chip reports.
     let reset = if panic.is_some() { packet::ResetCause::Software } else { cause };
@@ -163,7 +167,7 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
                 boot(Ok(identity)),
                 agent,
                 &mut storage,
-                &mut health,
+                (&mut health, marks),
                 (PacketReceiver::new(receiver, &radio), PacketSender::new(sender)),
                 (&readings, outlet),
             );

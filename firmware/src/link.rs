@@ -69,6 +69,12 @@ pub trait Link {
         true
     }
 
+    /// Like [`try_send`](Self::try_send), at `at` or now if that has passed. The rest of the time is short, and an executor would be late.
+    async fn try_send_at(&mut self, packet: &[u8], at: Instant) -> bool {
+        while Instant::now() < at {}
+        self.try_send(packet).await
+    }
+
     /// Waits for a packet and returns its length.
     ///
     /// Must be cancel-safe: dropping the future loses no packet that a later call could still return.

@@ -5,6 +5,7 @@ use crate::{
     flight_log::FlightLog,
     health::Health,
     link::{PacketReceiver, PacketSender},
+    marks::{Mark, Marks},
     mavlink::named_value,
     round_log::RoundLog,
     sealed_agent::{EVERY_ROUND, SealedAgent},
@@ -56,6 +57,7 @@ pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     outlet: O,
     /// Messages that the outlet was given.
     messages: u8,
+    marks: &'a dyn Marks,
 }
 
 /// An event other than a frame.
@@ -94,7 +96,7 @@ where
         boot: Boot<'a>,
         agent: SealedAgent<'a, 'a, P>,
         storage: &'a mut BoardStorage<F>,
-        health: &'a mut H,
+        (health, marks): (&'a mut H, &'a dyn Marks),
         (receiver, sender): (PacketReceiver<'a, PACKET>, PacketSender<'a, PACKET>),
         (readings, outlet): (&'a ReadingExchange<S>, O),
     ) -> Self {
@@ -120,6 +122,7 @@ where
             readings,
             outlet,
             messages: 0,
+            marks,
         }
     }
 
@@ -315,6 +318,7 @@ where
     }
 
     pub(crate) fn end_round(&mut self, expected: Option<u32>) {
+        self.marks.invert(Mark::RoundEnd);
         let is_on_beat = self.page.pace == Pace::Air && self.page.agent.mode == Mode::LockStep;
         if S::IS_THERE {
             self.use_reading();
@@ -342,6 +346,7 @@ where
             self.pass_on_decision();
         }
         self.air_round = self.air_round.wrapping_add(1);
+        self.marks.invert(Mark::RoundEnd);
     }
 
     /// Passes the reading of the round that ends to the agent.

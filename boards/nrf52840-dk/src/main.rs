@@ -13,6 +13,15 @@ use embassy_nrf::{
 };
 use fabswarm_board_parts::health::restart;
 use fabswarm_chip_nrf52840::{chip, health, radio::RadioLink};
+#[cfg(feature = "marks")]
+use {
+    core::cell::RefCell,
+    embassy_nrf::{
+        Peri,
+        gpio::{AnyPin, Level, Output, OutputDrive},
+    },
+    fabswarm_firmware::{Parts, marks::Mark},
+};
 
 /// Bytes that the UART buffers.
 const WINDOW: usize = 256;
@@ -53,5 +62,14 @@ async fn main(_spawner: Spawner) {
     );
     let health = health::start(nrf.WDT, nrf.P0_13.into());
     let parts = board::parts(Some(chip::id()), WINDOW as u16, (), Nvmc::new(nrf.NVMC), 0, health);
+    #[cfg(feature = "marks")]
+    let marks = {
+        let pins: [Peri<'static, AnyPin>; 4] =
+            [nrf.P1_01.into(), nrf.P1_02.into(), nrf.P1_03.into(), nrf.P1_04.into()];
+        let mut pins = pins.map(|pin| Output::new(pin, Level::Low, OutputDrive::Standard));
+        RefCell::new(move |mark: Mark| pins[mark as usize].toggle())
+    };
+    #[cfg(feature = "marks")]
+    let parts = Parts { marks: &marks, ..parts };
     radio.run(port, parts).await
 }

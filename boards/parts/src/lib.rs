@@ -31,7 +31,7 @@ pub fn buffers() -> &'static mut Buffers {
 macro_rules! board {
     () => {
         mod board {
-            use fabswarm_firmware::{Parts, storage::BoardStorage};
+            use fabswarm_firmware::{Parts, marks::NoMarks, storage::BoardStorage};
             use $crate::flash::BoardFlash;
 
             include!(concat!(env!("OUT_DIR"), "/board.rs"));
@@ -54,6 +54,7 @@ macro_rules! board {
                     link,
                     storage,
                     health,
+                    marks: &NoMarks,
                 }
             }
         }

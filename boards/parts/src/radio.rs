@@ -7,6 +7,7 @@ use fabswarm_firmware::{
     LINE, PACKET, Parts,
     health::Health,
     link::{FragmentedLink, Link, ListeningLink, RadioQueue, SerialLink, SplitLink, keep_listening},
+    marks::MarkedLink,
     run,
     storage::PageFlash,
 };
@@ -14,16 +15,16 @@ use fabswarm_firmware::{
 /// Runs an agent whose frames go by `radio`, in packets of up to `MTU` bytes, and everything else by the serial port `port`. `SENT` packets wait
 /// to be sent, and `SLOTS` frames are on their way in at once.
 pub async fn run_by_radio<const MTU: usize, const SENT: usize, const SLOTS: usize>(
-    radio: &mut impl Link,
+    radio: impl Link,
     port: impl Read + Write,
     parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
 ) -> ! {
     let queue = RadioQueue::<MTU, SENT>::new();
-    let Parts { board, chip, window, page, buffers, link: (), storage, health } = parts;
+    let Parts { board, chip, window, page, buffers, link: (), storage, health, marks } = parts;
     let link = SplitLink::<_, _, PACKET>::new(
         FragmentedLink::<_, MTU, PACKET, SLOTS>::new(ListeningLink::new(&queue)),
         SerialLink::<_, LINE>::new(port),
     );
-    let agent = run(Parts { board, chip, window, page, buffers, link, storage, health });
-    join(keep_listening(radio, &queue), agent).await.1
+    let agent = run(Parts { board, chip, window, page, buffers, link, storage, health, marks });
+    join(keep_listening(&mut MarkedLink::new(radio, marks), &queue), agent).await.1
 }

@@ -14,6 +14,18 @@ use fabswarm_chip_rp::{
     health,
 };
 use fabswarm_firmware::{LINE, link::SerialLink, run};
+#[cfg(feature = "marks")]
+use {
+    core::cell::RefCell,
+    embassy_rp::{
+        Peri,
+        gpio::{AnyPin, Level, Output},
+    },
+    fabswarm_firmware::{
+        Parts,
+        marks::{Mark, MarkedLink},
+    },
+};
 
 fabswarm_board_parts::board!();
 fabswarm_board_parts::keep_faults!(health::restart);
@@ -29,7 +41,19 @@ async fn main(_spawner: Spawner) {
     let ((port, device), window) = (usb::start(pico.USB, board::NAME, chip), usb::WINDOW);
     let health = health::start(pico.WATCHDOG, pico.PIN_25);
     let link = SerialLink::<_, LINE>::new(port);
-    let agent = run(board::parts(chip, window, link, flash, FLASH_ADDRESS, health));
+    #[cfg(feature = "marks")]
+    let marks = {
+        let pins: [Peri<'static, AnyPin>; 4] =
+            [pico.PIN_2.into(), pico.PIN_3.into(), pico.PIN_4.into(), pico.PIN_5.into()];
+        let mut pins = pins.map(|pin| Output::new(pin, Level::Low));
+        RefCell::new(move |mark: Mark| pins[mark as usize].toggle())
+    };
+    #[cfg(feature = "marks")]
+    let link = MarkedLink::new(link, &marks);
+    let parts = board::parts(chip, window, link, flash, FLASH_ADDRESS, health);
+    #[cfg(feature = "marks")]
+    let parts = Parts { marks: &marks, ..parts };
+    let agent = run(parts);
     #[cfg(not(feature = "usb"))]
     agent.await;
     #[cfg(feature = "usb")]

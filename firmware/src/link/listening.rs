@@ -96,9 +96,7 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
             if pause > Duration::MIN {
                 queue.hear_until(radio, Timer::after(pause)).await;
             }
-            // The rest of the time is short, and an executor would be late.
-            while Instant::now() < at {}
-            if radio.try_send(&packet).await {
+            if radio.try_send_at(&packet, at).await {
                 break;
             }
             // The packet is lost after the last attempt, as any other.

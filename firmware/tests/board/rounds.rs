@@ -11,6 +11,7 @@ use embassy_time::{Duration, Timer};
 use fabswarm_firmware::{
     Buffers, Parts,
     link::{AirKind, Link, SplitLink},
+    marks::{Mark, NoMarks},
     run,
     storage::BoardStorage,
 };
@@ -55,6 +56,16 @@ fn a_board_that_comes_to_another_state_than_expected_stays_in_it() {
     assert_eq!(after(digests[1]).last().map(|told| told.air_round), Some(3));
     let held = after(!digests[1]);
     assert_eq!(held.last().map(|told| (told.air_round, told.digest, told.refused)), Some((2, digests[1], 0)));
+}
+
+#[test]
+fn the_end_of_each_round_is_marked() {
+    let seen = RefCell::new(Vec::new());
+    let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
+    let words = [Packet::Start { air_round: 0 }, over(0), over(1)];
+    let (mut flash, page) = (vec![0xFF; 64 * 1024], page(Pace::Air));
+    said_by(&mut flash, &page, words, a_while(), async |parts| run(Parts { marks: &marks, ..parts }).await);
+    assert_eq!(*seen.borrow(), [Mark::RoundEnd; 4]);
 }
 
 /// The host takes telemetry for the end of what a board says in a round.
@@ -263,6 +274,7 @@ fn boards_in_slots_hear_each_other() {
             link: MediumLink { board, ether: &ether, arrived: None },
             storage: BoardStorage::new(RamFlash(flash)),
             health: NoWatchdog,
+            marks: &NoMarks,
         })
     };
     let all_heard = async {

@@ -70,6 +70,7 @@ pub struct Memory {
     pub origin: u64,
     budget_kib: u64,
     large_swarm_budget_kib: Option<u64>,
+    marks_budget_kib: Option<u64>,
     uart_budget_kib: Option<u64>,
     sensor_budget_kib: Option<u64>,
     usb_budget_kib: Option<u64>,
@@ -92,6 +93,7 @@ impl Memory {
     fn budgets(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let of_features = [
             ("large-swarm", self.large_swarm_budget_kib),
+            ("marks", self.marks_budget_kib),
             ("uart", self.uart_budget_kib),
             ("sensor", self.sensor_budget_kib),
             ("usb", self.usb_budget_kib),

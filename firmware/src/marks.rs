@@ -1,0 +1,148 @@
+//! Marks for a logic analyser: on a pin each, when slots begin, packets go and come, and rounds end.
+
+use crate::link::{AirKind, Link};
+use core::cell::RefCell;
+use embassy_time::{Instant, Timer};
+use fabswarm_shared::packet::RadioState;
+
+/// An event with a pin of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The board's slot begins, by its own clock.
+    Slot,
+    /// The link begins to send a packet, and is done with it.
+    Send,
+    /// A packet has arrived.
+    Receive,
+    /// The agent begins to end its round, and has ended it.
+    RoundEnd,
+}
+
+/// The pins of a board.
+pub trait Marks {
+    /// Inverts the pin of an event.
+    fn invert(&self, mark: Mark);
+}
+
+/// A board without such pins.
+#[derive(Clone, Copy, Debug)]
+pub struct NoMarks;
+
+impl Marks for NoMarks {
+    fn invert(&self, _: Mark) {}
+}
+
+impl<F: FnMut(Mark)> Marks for RefCell<F> {
+    fn invert(&self, mark: Mark) {
+        if let Ok(mut invert) = self.try_borrow_mut() {
+            invert(mark);
+        }
+    }
+}
+
+/// A link whose packets are marked.
+#[allow(missing_debug_implementations, reason = "pins have nothing to show")]
+pub struct MarkedLink<'a, L> {
+    link: L,
+    marks: &'a dyn Marks,
+}
+
+impl<'a, L> MarkedLink<'a, L> {
+    /// Marks the packets of `link`.
+    pub const fn new(link: L, marks: &'a dyn Marks) -> Self {
+        Self { link, marks }
+    }
+
+    fn mark_slot(&self, at: Instant) {
+        if at > Instant::MIN {
+            self.marks.invert(Mark::Slot);
+        }
+    }
+}
+
+impl<L: Link> Link for MarkedLink<'_, L> {
+    fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
+        self.link.start(sender, boot, air);
+    }
+
+    async fn send(&mut self, packet: &[u8]) {
+        self.marks.invert(Mark::Send);
+        self.link.send(packet).await;
+        self.marks.invert(Mark::Send);
+    }
+
+    async fn send_at(&mut self, packet: &[u8], at: Instant) {
+        if at > Instant::MIN {
+            Timer::at(at).await;
+        }
+        self.mark_slot(at);
+        self.send(packet).await;
+    }
+
+    async fn try_send(&mut self, packet: &[u8]) -> bool {
+        self.marks.invert(Mark::Send);
+        let is_sent = self.link.try_send(packet).await;
+        self.marks.invert(Mark::Send);
+        is_sent
+    }
+
+    async fn try_send_at(&mut self, packet: &[u8], at: Instant) -> bool {
+        while Instant::now() < at {}
+        self.mark_slot(at);
+        self.try_send(packet).await
+    }
+
+    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+        let length = self.link.receive(packet).await;
+        self.marks.invert(Mark::Receive);
+        length
+    }
+
+    async fn restart(&mut self) {
+        self.link.restart().await;
+    }
+
+    fn arrived(&self) -> Option<Instant> {
+        self.link.arrived()
+    }
+
+    fn radio_state(&self) -> Option<RadioState> {
+        self.link.radio_state()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use embassy_futures::block_on;
+    use std::vec::Vec;
+
+    /// Takes everything at once.
+    struct EmptyAir;
+
+    impl Link for EmptyAir {
+        async fn send(&mut self, _: &[u8]) {}
+
+        async fn receive(&mut self, _: &mut [u8]) -> usize {
+            1
+        }
+    }
+
+    #[test]
+    fn packets_are_marked_and_slots_where_they_begin_one() {
+        let (seen, slot_at) = (RefCell::new(Vec::new()), Instant::from_ticks(1));
+        let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
+        let mut link = MarkedLink::new(EmptyAir, &marks);
+        block_on(async {
+            link.send_at(&[1], Instant::MIN).await;
+            link.send_at(&[1], slot_at).await;
+            assert_eq!(link.receive(&mut [0]).await, 1);
+            assert!(link.try_send_at(&[1], Instant::MIN).await);
+            assert!(link.try_send_at(&[1], slot_at).await);
+        });
+        let sent = [Mark::Send, Mark::Send];
+        let in_slot = [Mark::Slot, Mark::Send, Mark::Send];
+        assert_eq!(*seen.borrow(), [&sent[..], &in_slot, &[Mark::Receive], &sent, &in_slot].concat());
+    }
+}
