@@ -2,6 +2,7 @@
 
 use crate::BoardKind;
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::record::counted;
 use std::str::FromStr;
 
 /// Where an agent runs.
@@ -89,7 +90,10 @@ impl Placement {
     pub fn locations(&self, agents: usize) -> Result<Vec<AgentLocation>, Diagnostic> {
         let misfit = |placed: usize| {
             Diagnostic::new(
-                format!("swarm.boards = \"{self}\" places {placed} agents, but the swarm has {agents}"),
+                format!(
+                    "swarm.boards = \"{self}\" places {}, but the swarm has {agents}",
+                    counted(placed, "agent")
+                ),
                 "make the counts add up",
             )
         };

@@ -153,11 +153,12 @@ const MOST_ROWS: usize = 32;
 impl fmt::Display for Histogram {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let classes = self.rows.first().map_or(0, |row| row.classes.len());
+        writeln!(formatter, "samples by class; wrong labels as a share of train")?;
         write!(formatter, "agent")?;
         for class in 0..classes {
             write!(formatter, " {class:>6}")?;
         }
-        writeln!(formatter, " │  train  valid  known wrong")?;
+        writeln!(formatter, " │  train  valid  wrong")?;
         let head = if self.rows.len() > MOST_ROWS { MOST_ROWS / 2 } else { self.rows.len() };
         for (agent, row) in self.rows.iter().enumerate() {
             if agent == head {
@@ -169,7 +170,7 @@ impl fmt::Display for Histogram {
                     write!(formatter, " {count:>6}")?;
                 }
                 let wrong = 100.0 * row.corrupted as f64 / row.train.max(1) as f64;
-                writeln!(formatter, " │ {:>6} {:>6} {wrong:>11.1}%", row.train, row.validation)?;
+                writeln!(formatter, " │ {:>6} {:>6} {wrong:>4.1}%", row.train, row.validation)?;
             }
         }
         Ok(())
@@ -213,15 +214,22 @@ mod tests {
         let sum: usize = histogram.rows.iter().flat_map(|row| &row.classes).sum();
         assert_eq!(sum, 40);
         let table = histogram.to_string();
-        assert_eq!(table.lines().count(), 3, "{table}");
-        assert!(table.starts_with("agent      0      1 │  train  valid  known wrong\n"), "{table}");
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 4, "{table}");
+        assert_eq!(
+            lines[..2],
+            [
+                "samples by class; wrong labels as a share of train",
+                "agent      0      1 │  train  valid  wrong"
+            ]
+        );
     }
 
     #[test]
     fn long_tables_are_cut_in_the_middle() {
         let row = HistogramRow { classes: vec![1], train: 1, validation: 0, corrupted: 0 };
         let table = Histogram { rows: vec![row; 1000] }.to_string();
-        assert_eq!(table.lines().count(), MOST_ROWS + 2);
+        assert_eq!(table.lines().count(), MOST_ROWS + 3);
         assert!(table.lines().last().unwrap().starts_with("  999"), "{table}");
     }
 

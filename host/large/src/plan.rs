@@ -5,7 +5,7 @@ use fabswarm_diagnostic::Diagnostic;
 use crate::device::{Block, Device};
 use crate::fab::{FabConfig, PushSumRule};
 use crate::models::Model;
-use fabswarm_sim::record::{agents, bytes};
+use fabswarm_sim::record::{bytes, counted};
 
 /// Part of the free memory a run may plan for; the rest is for the driver, evaluation and fragmentation.
 const USABLE: f64 = 0.95;
@@ -123,7 +123,7 @@ impl MemoryPlan {
 
 impl std::fmt::Display for MemoryPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} for {}: ", bytes(self.total()), agents(self.agents))?;
+        write!(f, "{} for {}: ", bytes(self.total()), counted(self.agents, "agent"))?;
         let parts = [
             ("state", self.state),
             ("activations", self.activations),

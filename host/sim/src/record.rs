@@ -32,9 +32,9 @@ pub use summary::{AirReport, CommonSummary, FinalError, RunSummary, StoppedBecau
 use crate::swarm::{Answer, ErrorKind, Metrics};
 use csv_table::CsvTable;
 
-/// The number of agents in words.
-pub fn agents(count: usize) -> String {
-    if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
+/// A count in words: `noun` names one thing.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The number of bytes in the unit that keeps it short.

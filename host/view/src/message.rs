@@ -8,7 +8,7 @@ pub use encoder::SwarmEncoder;
 pub use scene::scene;
 
 use fabswarm_shared::{BUILD_ID, wire};
-use fabswarm_sim::record::{Caption, RunSummary, metric_columns};
+use fabswarm_sim::record::{Caption, RunSummary, counted, metric_columns};
 use fabswarm_sim::scenario::{FaultsSection, Scenario, TopologyKind};
 use fabswarm_sim::swarm::{ErrorKind, Metrics, Swarm};
 use serde::{Serialize, Serializer};
@@ -159,12 +159,12 @@ fn json(body: &ViewMessage<'_>) -> String {
 pub fn description(scenario: &Scenario) -> String {
     let Scenario { swarm, problem, algorithm, network, faults, .. } = scenario;
     let mut text = format!(
-        "{} solve {} by {}, {} topology, for at most {} rounds",
-        fabswarm_sim::record::agents(swarm.agents),
+        "{} solve {} by {}, {} topology, for at most {}",
+        counted(swarm.agents, "agent"),
         problem.kind.word(),
         algorithm.kind.word(),
         network.topology.word(),
-        swarm.rounds
+        counted(swarm.rounds as usize, "round")
     );
     if swarm.boards != fabswarm_sim::scenario::IN_PROCESS {
         let _ = write!(text, ", on boards ({})", swarm.boards);

@@ -22,6 +22,7 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, BoardIdentity, Boot, Packet, ResetCause, Telemetry};
 use fabswarm_shared::provisioning;
+use fabswarm_sim::record::counted;
 pub(crate) use line::SerialLine;
 use serialport::TTYPort;
 use std::path::{Path, PathBuf};
@@ -325,10 +326,11 @@ pub(crate) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<Fo
     if found.len() < needed {
         let first_line = |trouble: &String| format!("\n  {}", trouble.lines().next().unwrap_or_default());
         let troubles: String = troubles.iter().map(first_line).collect();
-        let found = found.len();
         return Err(Diagnostic::new(
             format!(
-                "the scenario places {needed} agents on serial ports, and there are {found} boards{troubles}"
+                "the scenario places {} on serial ports, and there are {}{troubles}",
+                counted(needed, "agent"),
+                counted(found.len(), "board")
             ),
             "plug in more boards, or place fewer agents on them; `fabswarm boards list` shows what is there",
         ));

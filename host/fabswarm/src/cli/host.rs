@@ -22,7 +22,7 @@ use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LISTENING;
 use fabswarm_mesh::message::HostStatus;
 use fabswarm_mesh::refusals::HandshakeRefusal;
-use fabswarm_sim::record::{agents, bytes};
+use fabswarm_sim::record::{bytes, counted};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(super) fn command() -> Command {
@@ -129,11 +129,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         HostEvent::Begun(plan) => {
             let block = plan.hosts[plan.host].block;
             println!(
-                "run {}: {} from number {} on, with {} other hosts",
+                "run {}: {} from number {} on, {} in all",
                 plan.run,
-                agents(block.agents),
+                counted(block.agents, "agent"),
                 block.first,
-                plan.hosts.len() - 1
+                counted(plan.hosts.len(), "host")
             );
         }
         HostEvent::Ended(RunEnd::Ended) => println!("the run has ended"),
@@ -204,7 +204,7 @@ fn line(status: &HostStatus) -> String {
             format!(
                 "run {}, {} from number {} on, {round}, {} sent, {} received",
                 run.run,
-                agents(run.block.agents),
+                counted(run.block.agents, "agent"),
                 run.block.first,
                 bytes(traffic.sent),
                 bytes(traffic.received)

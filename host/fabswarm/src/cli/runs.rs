@@ -171,8 +171,7 @@ fn clean(matches: &ArgMatches) -> Result<ExitCode> {
         }
         println!("{}", run.path.display());
     }
-    let count = runs.len();
     let what = if is_sure { "removed" } else { "would be removed; add --yes to do so" };
-    println!("{count} runs, {}: {what}", record::bytes(bytes));
+    println!("{}, {}: {what}", record::counted(runs.len(), "run"), record::bytes(bytes));
     Ok(ExitCode::SUCCESS)
 }

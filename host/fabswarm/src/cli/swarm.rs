@@ -5,6 +5,7 @@ use super::flags;
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Command};
 use fabswarm_attach::{SwarmFile, serial};
+use fabswarm_sim::record::counted;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -90,14 +91,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let agents = swarm.pages("native")?.len();
     if numbers.len() > agents {
         bail!(fault!(
-            "there are {} boards, and the scenario has {agents} agents", numbers.len();
+            "there are {}, and the scenario has {}",
+            counted(numbers.len(), "board"),
+            counted(agents, "agent");
             "unplug some, or raise swarm.agents"
         ));
     }
     swarm.write(path)?;
-    println!("{}: a new key, {agents} agents, {} of them on known chips", path.display(), numbers.len());
+    let (path, agents) = (path.display(), counted(agents, "agent"));
+    println!("{path}: a new key, {agents}, {} of them on known chips", numbers.len());
     let board = matches.get_one::<String>("board").map_or("BOARD", String::as_str);
-    let path = path.display();
     if has_firmware {
         println!(
             "give boards that are flashed their provisioning records with `fabswarm boards provision --swarm {path}`"

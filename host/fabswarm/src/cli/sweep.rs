@@ -16,7 +16,7 @@ use clap::{ArgMatches, Command, value_parser};
 use self::children::{ChildRun, ChildState};
 use self::grid::{Combination, SweptKey};
 use super::{UNWRITTEN, flags, interrupt, output};
-use fabswarm_sim::record::RunFolder;
+use fabswarm_sim::record::{RunFolder, counted};
 use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
 
 const NAMES: [(&str, ScenarioCommand); 2] =
@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let todo = children.iter().filter(|child| !child.is_done()).count();
     if !output::is_quiet() {
         let (runs, done) = (children.len(), children.len() - todo);
-        eprintln!("{runs} runs into {}, {done} of them done already", folder.display());
+        eprintln!("{} into {}, {done} of them done already", counted(runs, "run"), folder.display());
     }
 
     let interrupted = Arc::new(AtomicBool::new(false));

@@ -3,6 +3,7 @@
 use super::flags;
 use anyhow::Result;
 use clap::{ArgMatches, Command};
+use fabswarm_sim::record::counted;
 use fabswarm_sim::scenario::{self, PaceKind};
 use fabswarm_view::RunVerdict;
 use std::fs;
@@ -35,9 +36,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         _ => {
             let RunVerdict { rounds, checks, frames, rows, files, difference } =
                 fabswarm_view::verify(folder)?;
-            println!("{rounds} rounds executed again, {checks} digests and {frames} frames equal");
             println!(
-                "{rows} rows of metrics.csv equal{}",
+                "{} executed again, {} and {} equal",
+                counted(rounds as usize, "round"),
+                counted(checks as usize, "digest"),
+                counted(frames as usize, "frame")
+            );
+            println!(
+                "{} of metrics.csv equal{}",
+                counted(rows as usize, "row"),
                 files.iter().map(|file| format!(", {file} too")).collect::<String>()
             );
             difference
@@ -79,7 +86,9 @@ fn junit(folder: &Path, seconds: f64, difference: Option<&str>) -> String {
 fn flight(folder: &Path) -> Result<Option<String>> {
     let fabswarm_attach::FlightVerdict { rounds, checks, uncompared, gaps, fault } =
         fabswarm_attach::verify(folder)?;
-    println!("{rounds} rounds, {checks} digests equal, {uncompared} not compared");
+    let [rounds, checks] =
+        [(rounds as usize, "round"), (checks as usize, "digest")].map(|(n, of)| counted(n, of));
+    println!("{rounds}, {checks} equal, {uncompared} not compared");
     if !gaps.is_empty() {
         let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
         println!(

@@ -147,7 +147,7 @@ fn is_refused<const N: usize>(folder: &Folder, expected: [&str; N]) {
 
 #[test]
 fn ports_without_a_usable_board_are_named() {
-    is_refused(&Folder::new(), ["places 1 agents on serial ports, and there are 0 boards"]);
+    is_refused(&Folder::new(), ["places 1 agent on serial ports, and there are 0 boards"]);
     // A run waits some seconds for a port to say something.
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -2,7 +2,7 @@
 
 use super::{SampleWeight, TrainingOutcome, WeightHistogram};
 use fabswarm_plot::{Bar, Bars, Figure, Panel, Scale};
-use fabswarm_sim::record::agents;
+use fabswarm_sim::record::counted;
 use fabswarm_sim::scenario::Scenario;
 
 const BARS: usize = WeightHistogram::BARS;
@@ -11,10 +11,10 @@ const BARS: usize = WeightHistogram::BARS;
 pub(super) fn draw(scenario: &Scenario, outcome: &TrainingOutcome) -> String {
     let (training, evaluation) = (&scenario.training, &outcome.evaluation);
     let title = format!(
-        "Weights of {} training samples after {} rounds: {}, {} on {}",
-        outcome.weights.len(),
-        evaluation.round,
-        agents(scenario.swarm.agents),
+        "Weights of {} after {}: {}, {} on {}",
+        counted(outcome.weights.len(), "training sample"),
+        counted(evaluation.round as usize, "round"),
+        counted(scenario.swarm.agents, "agent"),
         training.model,
         training.data,
     );

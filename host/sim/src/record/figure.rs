@@ -3,7 +3,7 @@
 use fabswarm_plot::{Figure, LinePoint, Panel, PlotLine, Scale, Threshold};
 
 use super::folder::RunFolder;
-use super::{Curve, Error, agents};
+use super::{Curve, Error, counted};
 use crate::scenario::{AlgorithmKind, Scenario};
 use crate::swarm::{ErrorKind, Metrics};
 
@@ -28,7 +28,7 @@ impl Caption {
                 "{}{}: {}, {} topology",
                 problem[..1].to_uppercase(),
                 &problem[1..],
-                agents(swarm.agents),
+                counted(swarm.agents, "agent"),
                 network.topology
             ),
             subtitle: format!(

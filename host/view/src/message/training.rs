@@ -1,6 +1,7 @@
 //! Messages about a training run.
 
 use super::{RunMessage, Topic, describe_faults, first};
+use fabswarm_sim::record::counted;
 use fabswarm_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -11,12 +12,12 @@ pub fn run(scenario: &Scenario, scenario_toml: &str, device: &str, parameters: u
     let training = &scenario.training;
     let problem = format!("{} on {}", training.model, training.data);
     let mut text = format!(
-        "{} train {problem} ({parameters} parameters each) by {}, {}, {} topology, for {} epochs on {device}.",
-        fabswarm_sim::record::agents(scenario.swarm.agents),
+        "{} train {problem} ({parameters} parameters each) by {}, {}, {} topology, for {} on {device}.",
+        counted(scenario.swarm.agents, "agent"),
         training.method,
         scenario.algorithm.kind,
         scenario.network.topology,
-        training.epochs,
+        counted(training.epochs as usize, "epoch"),
     );
     if training.corruption_rate > 0.0 {
         let _ =

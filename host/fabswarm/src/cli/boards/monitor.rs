@@ -10,6 +10,7 @@ use clap::{ArgMatches, Command, value_parser};
 use fabswarm_attach::BoardFile;
 use fabswarm_attach::packet::{BoardIdentity, Boot, Packet, Telemetry};
 use fabswarm_attach::serial;
+use fabswarm_sim::record::counted;
 use logs::ProbedLogs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -109,12 +110,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
     }
     let seconds = limit.unwrap_or_else(|| begun.elapsed().as_secs());
-    let counted =
-        packets.into_iter().map(|outcome| outcome.map(|packets| format!("{packets} packets in {seconds} s")));
+    let counted = packets
+        .into_iter()
+        .map(|outcome| outcome.map(|packets| format!("{} in {seconds} s", counted(packets, "packet"))));
     let mut code = report(&ports, counted);
     for (probe, outcome) in logged {
         match outcome {
-            Ok(messages) => println!("{probe}: {messages} messages in {seconds} s"),
+            Ok(messages) => println!("{probe}: {} in {seconds} s", counted(messages, "message")),
             Err(error) => {
                 eprintln!("error: {probe}: {error}");
                 code = ExitCode::from(FAILED);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 
-use fabswarm_sim::record::agents;
+use fabswarm_sim::record::counted;
 use fabswarm_sim::recorded::{Error, RecordedProblem, largest_difference, replay};
 use fabswarm_sim::scenario::{Flag, PrecisionKind};
 
@@ -35,7 +35,7 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
         outcome => outcome?,
     };
     recorded.write(out, &snapshots)?;
-    let agents = agents(recorded.agents());
+    let agents = counted(recorded.agents(), "agent");
     let last = recorded.rounds().last().copied().unwrap_or(0);
     println!("{agents}, {last} rounds in {precision}, {} snapshots in {}", snapshots.len(), out.display());
     match largest_difference(&snapshots, recorded.snapshots()) {

@@ -31,7 +31,7 @@ pub(super) fn summary(
         "swarm",
         format!(
             "{}, {}, {}, {} topology, seed {}",
-            record::agents(common.agents),
+            record::counted(common.agents, "agent"),
             summary.problem,
             common.algorithm,
             common.topology,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use fabswarm_sim::record::table::TableColumn;
-use fabswarm_sim::record::{self, table};
+use fabswarm_sim::record::{self, counted, table};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario};
 use serde_json::Value as Json;
 
@@ -197,13 +197,15 @@ impl Results {
                 keys.iter().zip(values).map(|(key, value)| format!("{key} {value}")).collect();
             let name_of_group = if pairs.is_empty() { "all runs".to_owned() } else { pairs.join(", ") };
             let curves: Vec<Vec<(f64, f64)>> = runs.iter().map(|run| run.curve(name)).collect();
-            let name = format!("{name_of_group} ({} runs)", runs.len());
+            let name = format!("{name_of_group} ({})", counted(runs.len(), "run"));
             PlotLine { name, colour, points: spread::points(&curves) }
         });
         let drawn: Vec<PlotLine> = drawn.collect();
         let title = match (keys.is_empty(), groups.len() > drawn.len()) {
-            (true, _) => format!("{} runs", self.finished.len()),
-            (false, false) => format!("{} runs, by {}", self.finished.len(), keys.join(", ")),
+            (true, _) => counted(self.finished.len(), "run"),
+            (false, false) => {
+                format!("{}, by {}", counted(self.finished.len(), "run"), keys.join(", "))
+            }
             (false, true) => format!("the first {} of {} combinations", drawn.len(), groups.len()),
         };
         let points = drawn.iter().flat_map(|line| &line.points);

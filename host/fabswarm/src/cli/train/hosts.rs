@@ -20,7 +20,7 @@ use fabswarm_mesh::certificates::Credentials;
 use fabswarm_mesh::cluster::{self, Cluster, ClusterSwarm, HostPart};
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LocalHosts;
-use fabswarm_sim::record::{RunFolder, agents, bytes};
+use fabswarm_sim::record::{RunFolder, bytes, counted};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, Scenario, ScenarioCommand};
 
 /// How often hosts that are lost are looked for.
@@ -99,7 +99,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     // The hosts of this machine are started without a folder of certificates.
     let credentials = if local.is_some() { Credentials::of_this_user()? } else { credentials };
     let hosts = local.as_ref().map_or_else(|| list.hosts(), |local| local.hosts.clone());
-    let device = format!("{} hosts", hosts.len());
+    let device = counted(hosts.len(), "host");
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
     let (digest, scenario) = (prepared.digest(), resolved.to_repeatable_toml());
     loop {
@@ -110,7 +110,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         let run = cluster.start(&digest, &scenario, agents_of_all, &interrupted, patience)?;
         let run = Arc::new(run);
         for HostPart { name, block, .. } in run.parts()? {
-            println!("{name}: {} from number {} on", agents(block.agents), block.first);
+            println!("{name}: {} from number {} on", counted(block.agents, "agent"), block.first);
         }
         let (folder, mut checkpoint) = resumed.unzip();
         let swarm = Box::new(ClusterSwarm(Arc::clone(&run)));

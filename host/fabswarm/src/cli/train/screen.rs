@@ -144,7 +144,7 @@ pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &P
         "swarm",
         format!(
             "{}, {} on {}, {}, {}, {} topology, seed {}",
-            record::agents(scenario.swarm.agents),
+            record::counted(scenario.swarm.agents, "agent"),
             training.model,
             training.data,
             training.method,

@@ -4,6 +4,7 @@ use super::FlashConfig;
 use anyhow::{Context, Result, bail};
 use fabswarm_attach::{FlashImage, uf2};
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::record::counted;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -69,8 +70,8 @@ pub(super) fn flash(config: &FlashConfig, named: Option<&Path>) -> Result<ExitCo
     }
     if let Some(left) = config.chosen.get(drives.len()..).filter(|left| !left.is_empty()) {
         println!(
-            "{} agents are left: plug in more boards, and flash them with --agent N from {} on",
-            left.len(),
+            "left: {}; plug in more boards, and flash them with --agent N from {} on",
+            counted(left.len(), "agent"),
             left[0]
         );
     }
