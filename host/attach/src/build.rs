@@ -9,7 +9,6 @@ use fabswarm_sim::scenario::{PaceKind, Scenario};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, ExactAgents};
-use std::path::Path;
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// Words of the shadows of most problems.
@@ -56,10 +55,9 @@ fn start(
 ) -> Result<LockStepBoards, Error> {
     let will_remember = |agent| air.will_remember(agent, 0);
     let pattern = placement.serial_pattern.as_deref();
-    let file = &scenario.swarm.rig;
-    let rig = if file.is_empty() { None } else { Some(Rig::read(Path::new(file))?) };
-    let rig = rig.as_ref();
-    let mut boards = LockStepBoards::start(task, setup, locations, *rounds, will_remember, pattern, rig)?;
+    let rig = Rig::of(scenario)?;
+    let mut boards =
+        LockStepBoards::start(task, setup, locations, *rounds, will_remember, pattern, rig.as_ref())?;
     boards.fleet.lost_boards = scenario.swarm.lost_boards;
     boards.fleet.interrupted = Arc::clone(interrupted);
     Ok(boards)

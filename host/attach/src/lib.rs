@@ -74,6 +74,7 @@ pub use firmware::board_kind::{BoardKind, counting_program, image};
 pub use firmware::board_log::LogDecoder;
 pub use firmware::boards_folder::{boards_folder, use_boards_folder};
 pub use machine::boot_check::printable;
+pub use machine::rig::Rig;
 pub use machine::serial;
 pub use notice::show_notices;
 pub use placement::{AgentLocation, Placement};

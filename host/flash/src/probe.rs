@@ -54,14 +54,20 @@ fn found(item: ProbeListItem) -> FoundProbe {
     }
 }
 
-/// Flashes all boards at once, one thread per probe, and returns what became of each. `None` is a board that was left as it is.
+/// Flashes all boards at once, one thread per probe, and returns what became of each. `None` is a board that was left as it is. A probe may
+/// come with the number of the chip that is known to be behind it: some chips cannot tell theirs.
 pub fn flash_all(
     job: &FlashJob,
-    probes: Vec<Result<Probe, Diagnostic>>,
+    probes: Vec<(Result<Probe, Diagnostic>, Option<u64>)>,
     page_of: &PageChoice<'_>,
     report: &StepReport<'_>,
 ) -> Vec<Result<Option<FlashedBoard>, Diagnostic>> {
-    parallel::flash_all(job, probes, |probe, report| flash(job, probe?, page_of, report), report)
+    parallel::flash_all(
+        job,
+        probes,
+        |(probe, number), report| flash(job, probe?, number, page_of, report),
+        report,
+    )
 }
 
 /// Reads what the chip behind a probe tells, and changes nothing.
@@ -122,11 +128,19 @@ fn facts(job: &FlashJob, session: &mut Session) -> Result<ChipFacts, Diagnostic>
 fn flash(
     job: &FlashJob,
     probe: Probe,
+    known: Option<u64>,
     page_of: &PageChoice<'_>,
     report: &dyn Fn(FlashStep),
 ) -> Result<Option<FlashedBoard>, Diagnostic> {
     let mut session = attach(job, probe)?;
-    let facts = facts(job, &mut session)?;
+    let mut facts = facts(job, &mut session)?;
+    if let (Some(number), Some(known)) = (facts.number, known.filter(|known| facts.number != Some(*known))) {
+        return Err(Diagnostic::new(
+            format!("chip {number:016x} is behind this probe, and the rig has chip {known:016x} there"),
+            "connect the probe to that board, or correct `probe` in the rig",
+        ));
+    }
+    facts.number = facts.number.or(known);
     let Some(page) = page_of(&facts).map_err(Diagnostic::bare)? else { return Ok(None) };
     job.check_page(&page, &facts)?;
     let parts = || job.image.parts().chain([(job.page_room.origin, &page.bytes[..])]);

@@ -45,7 +45,7 @@ fn page_of(facts: &ChipFacts) -> Result<Option<ChipPage>, String> {
 
 #[track_caller]
 fn flash(job: &FlashJob, chip: &FakeChip) -> Result<Option<FlashedBoard>, Diagnostic> {
-    flash_all(job, vec![Ok(FakeCable::to(chip))], &page_of, &|_, _| {}).remove(0)
+    flash_all(job, vec![(Ok(FakeCable::to(chip)), None)], &page_of, &|_, _| {}).remove(0)
 }
 
 #[track_caller]
@@ -72,7 +72,7 @@ fn eight_boards_are_flashed_at_once() {
             FlashStep::Now(_) => {}
         }
     };
-    let probes = chips.iter().map(|chip| Ok(FakeCable::to(chip))).collect();
+    let probes = chips.iter().map(|chip| (Ok(FakeCable::to(chip)), None)).collect();
     let outcomes = flash_all(&job, probes, &page_of, &report);
     for (agent, (chip, outcome)) in chips.iter().zip(outcomes).enumerate() {
         let number = Some(FIRST_CHIP + agent as u64);
@@ -90,10 +90,25 @@ fn eight_boards_are_flashed_at_once() {
     }
 }
 
+/// An RP2040 cannot tell its number.
+#[test]
+fn a_rig_knows_the_chip_behind_a_probe() {
+    let chip = FakeChip::new(FIRST_CHIP);
+    let flash = |job: &FlashJob, known: u64| {
+        flash_all(job, vec![(Ok(FakeCable::to(&chip)), Some(known))], &page_of, &|_, _| {}).remove(0)
+    };
+    let silent = FlashJob { number_at: None, ..job() };
+    let agents = [&silent, &job()].map(|job| flash(job, FIRST_CHIP).unwrap().map(|done| done.agent));
+    assert_eq!(agents, [Some(0), Some(0)]);
+    let other = flash(&job(), FIRST_CHIP + 1).unwrap_err().to_string();
+    assert!(other.contains("and the rig has chip"), "{other}");
+}
+
 #[test]
 fn a_board_without_an_agent_is_left_as_it_is() {
     let chip = FakeChip::new(FIRST_CHIP);
-    let outcome = flash_all(&job(), vec![Ok(FakeCable::to(&chip))], &|_| Ok(None), &|_, _| {}).remove(0);
+    let outcome =
+        flash_all(&job(), vec![(Ok(FakeCable::to(&chip)), None)], &|_| Ok(None), &|_, _| {}).remove(0);
     assert_eq!(outcome, Ok(None));
     assert!(chip.state().erased_sectors.is_empty());
     let facts = read_chip(&job(), FakeCable::to(&chip)).unwrap();
@@ -162,7 +177,7 @@ fn a_page_for_another_chip_is_refused() {
         let page = page_of(facts)?.unwrap();
         Ok(Some(ChipPage { chip: Some(7), ..page }))
     };
-    let outcome = flash_all(&job(), vec![Ok(FakeCable::to(&chip))], &other, &|_, _| {}).remove(0);
+    let outcome = flash_all(&job(), vec![(Ok(FakeCable::to(&chip)), None)], &other, &|_, _| {}).remove(0);
     let message = outcome.unwrap_err().to_string();
     assert!(message.starts_with("the record is bound to chip 0000000000000007, "), "{message}");
     assert!(chip.state().erased_sectors.is_empty());
@@ -183,7 +198,12 @@ fn too_large_an_image_or_page_is_refused() {
 fn a_probe_that_cannot_be_opened_holds_nobody_up() {
     let chip = FakeChip::new(FIRST_CHIP);
     let busy = Diagnostic::bare("busy");
-    let outcomes = flash_all(&job(), vec![Err(busy.clone()), Ok(FakeCable::to(&chip))], &page_of, &|_, _| {});
+    let outcomes = flash_all(
+        &job(),
+        vec![(Err(busy.clone()), None), (Ok(FakeCable::to(&chip)), None)],
+        &page_of,
+        &|_, _| {},
+    );
     assert_eq!(outcomes[0], Err(busy));
     assert!(outcomes[1].is_ok(), "{outcomes:?}");
 }

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 pub(crate) enum PageTarget {
     /// A process that runs this firmware.
     Process(Arc<Firmware>),
-    /// A real board, and its power switch if it is in a rig.
+    /// A real board, and its power switch if it has one.
     Port(FoundBoard, Option<Box<PowerSwitch>>),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Launcher<'a> {
     pub(crate) needs: FirmwareConfig,
     pub(crate) locations: &'a [AgentLocation],
     pub(crate) serial_pattern: Option<&'a str>,
-    /// The power switches of real boards.
+    /// The ports and power switches of real boards.
     pub(crate) rig: Option<&'a Rig>,
     /// The radio that slots were planned for, if there are slots.
     pub(crate) radio: Option<RadioKind>,
@@ -53,7 +53,10 @@ impl Launcher<'_> {
     /// Finds real boards, in the order of their chips, builds the firmware of all others, and starts each with its page.
     pub(crate) fn launch<B: AsMut<BoardLink>>(&self, board: fn(BoardLink) -> B) -> Result<Fleet<B>, Error> {
         let needed = self.locations.iter().filter(|location| **location == AgentLocation::Serial).count();
-        let found = if needed > 0 { serial::find_boards(self.serial_pattern, needed)? } else { Vec::new() };
+        let found = match needed {
+            0 => Vec::new(),
+            _ => serial::find_boards(&Rig::ports(self.rig, self.serial_pattern), needed)?,
+        };
         let mut found = found.into_iter();
         let (mut firmware, mut pages) = (Vec::new(), Vec::new());
         for (agent, location) in self.locations.iter().enumerate() {
@@ -98,7 +101,10 @@ impl Launcher<'_> {
         let key_number = u32::try_from(now).unwrap_or(u32::MAX);
         let page = Page { chip: board.chip, key_number, ..self.pages.page(agent, &board.name) };
         let bytes = page_bytes(page, page_room(&board.name, self.radio)?)?;
-        let power = self.rig.map(|rig| rig.switch(&board)).transpose()?;
+        let power = match self.rig {
+            Some(rig) => rig.switch(&board)?,
+            None => None,
+        };
         Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Port(board, power), sensor: None })
     }
 }

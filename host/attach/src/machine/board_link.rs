@@ -45,7 +45,7 @@ impl BoardLink {
         Ok(Self::new(config, firmware.kind.board().to_owned(), page, Box::new(process)))
     }
 
-    /// Takes over a real board that has `page` and has just started, with its power switch if it is in a rig.
+    /// Takes over a real board that has `page` and has just started, with its power switch if it has one.
     pub(crate) fn take_over(
         config: LinkConfig,
         ready: ReadyBoard,

@@ -1,28 +1,19 @@
 //! The power switch of a board on a rig.
 
 use fabswarm_diagnostic::Diagnostic;
-use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A `[[chip]]` of the file: commands that cut the power of its board and restore it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Commands that cut the power of a board and restore it.
+#[derive(Clone, Debug)]
 pub(crate) struct PowerSwitch {
-    /// In hexadecimal digits, as `boards list` prints it.
-    pub(super) number: String,
-    /// Where its board must be.
-    port: Option<PathBuf>,
-    off: String,
-    on: String,
+    pub(super) off: String,
+    pub(super) on: String,
+    /// The port, if the file names it: a board may get another name when it is back.
+    pub(super) port: Option<PathBuf>,
 }
 
 impl PowerSwitch {
-    /// The port, if the file names it: a board may get another name when it is back.
-    pub(super) fn port(&self) -> Option<&Path> {
-        self.port.as_deref()
-    }
-
     pub(super) fn cut(&self) -> Result<(), Diagnostic> {
         run(&self.off)
     }

@@ -155,7 +155,7 @@ impl Machine for SerialBoard {
     }
 
     fn connect(&mut self) -> Result<Option<PacketStream>, Diagnostic> {
-        let path = self.power.as_ref().and_then(|power| power.port()).unwrap_or(&self.path);
+        let path = self.power.as_ref().and_then(|power| power.port.as_ref()).unwrap_or(&self.path);
         Ok(line::open(path, self.baud, self.lines, Duration::ZERO).ok().map(Self::stream))
     }
 
@@ -293,10 +293,10 @@ pub(crate) fn on_all<I: Send, T: Send>(
     })
 }
 
-/// Finds `needed` boards on the ports that match `pattern`, in the order of their chips.
-pub(crate) fn find_boards(pattern: Option<&str>, needed: usize) -> Result<Vec<FoundBoard>, Diagnostic> {
+/// Finds `needed` boards on these ports, in the order of their chips.
+pub(crate) fn find_boards(ports: &[PathBuf], needed: usize) -> Result<Vec<FoundBoard>, Diagnostic> {
     let (mut found, mut troubles) = (Vec::new(), Vec::new());
-    for outcome in identify_all(&ports(pattern)) {
+    for outcome in identify_all(ports) {
         match outcome {
             Ok(board) if board.build != BUILD_ID => {
                 troubles.push(format!(

@@ -8,6 +8,7 @@ use super::{boot_records::BootRecords, uf2::Uf2Image};
 use crate::Error;
 use crate::firmware::flash_file::FILE_MODE;
 use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareConfig};
+use crate::machine::rig::Rig;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::FlashImage;
 use fabswarm_shared::provisioning::{Pace, Page};
@@ -169,7 +170,8 @@ impl SwarmFile {
             PaceKind::Air => (Pace::Air, None),
         };
         let needs = check_sizes(&parts.task, scenario.swarm.agents)?;
-        Ok(SwarmPages { swarm: self, parts, pace, radio, needs })
+        let rig = Rig::of(&scenario)?;
+        Ok(SwarmPages { swarm: self, parts, pace, radio, needs, rig })
     }
 
     /// The lowest boot that a board may use next, which has counted its boots in `boots`.
@@ -201,6 +203,8 @@ pub struct SwarmPages<'a> {
     /// The radio that slots were planned for, if there are slots.
     radio: Option<RadioKind>,
     needs: FirmwareConfig,
+    /// The rig of its boards, if the scenario names one.
+    pub rig: Option<Rig>,
 }
 
 impl SwarmPages<'_> {

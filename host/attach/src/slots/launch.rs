@@ -5,6 +5,7 @@ use super::replay::FlightReplay;
 use super::slot_board::SlotBoard;
 use crate::firmware::check_sizes;
 use crate::fleet::{Launcher, SILENCE_LIMIT};
+use crate::machine::rig::Rig;
 use crate::provision::{page::PageMaker, swarm_plan::SwarmPlan};
 use crate::{AgentLocation, Error, Placement};
 use fabswarm_diagnostic::Diagnostic;
@@ -37,12 +38,13 @@ impl SlotBoards {
         check_locations(locations, plan.radio.kind)?;
         let is_carried = plan.radio.kind == RadioKind::Carried || !locations.contains(&AgentLocation::Serial);
         check_faults(&scenario.faults, &scenario.intruder, is_carried)?;
+        let rig = Rig::of(scenario)?;
         let launcher = Launcher {
             pages: PageMaker::new(&task, &setup, plan.pace, rounds),
             needs,
             locations,
             serial_pattern: placement.serial_pattern.as_deref(),
-            rig: None,
+            rig: rig.as_ref(),
             radio: Some(plan.radio.kind),
             saves_state: &|_| false,
         };

@@ -82,7 +82,7 @@ fn power_is_cut_by_the_commands_of_a_rig() {
     let runs = |out| Ended::from(run(&folder, ":1,in-process", &format!("{crash} {out}")).output().unwrap());
     let port = folder.join("usb-fabswarm_161").display().to_string();
     for (number, port, off, expected) in [
-        ("a2", &*port, &**off, "the rig has no power switch for chip 00000000000000a1 on "),
+        ("a2", &*port, &**off, "the rig has no chip 00000000000000a1, which is on "),
         ("a1", "/dev/null", off, "and the rig has it on /dev/null"),
         ("a1", &port, "echo no hub >&2; false", "`echo no hub >&2; false` failed: exit status: 1, no hub"),
     ] {

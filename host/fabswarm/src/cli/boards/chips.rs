@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Arg;
 use fabswarm_attach::BoardFile;
 #[cfg(feature = "flash")]
-use fabswarm_attach::{FlashImage, ImageFormat};
+use fabswarm_attach::{FlashImage, ImageFormat, Rig};
 #[cfg(feature = "flash")]
 use fabswarm_flash::{esp, probe};
 
@@ -81,8 +81,8 @@ fn behind_probes(board: Option<&BoardFile>) -> Result<Vec<ChipLine>> {
 
 /// The chosen ports, or those that are surely of Espressif's chips.
 #[cfg(feature = "flash")]
-pub(super) fn esp_ports(pattern: Option<&str>) -> Vec<esp::EspPort> {
-    let ports = fabswarm_attach::serial::ports(pattern);
+pub(super) fn esp_ports(pattern: Option<&str>, rig: Option<&Rig>) -> Vec<esp::EspPort> {
+    let ports = Rig::ports(rig, pattern);
     let ports = ports.iter().map(|path| esp::EspPort::new(path));
     ports.filter(|port| pattern.is_some() || port.is_espressif()).collect()
 }
@@ -101,5 +101,5 @@ fn behind_ports(board: &BoardFile, pattern: Option<&str>) -> Result<Vec<ChipLine
         };
         ChipLine { name: port.path.display().to_string(), what, chip }
     };
-    Ok(esp_ports(pattern).into_iter().map(line).collect())
+    Ok(esp_ports(pattern, None).into_iter().map(line).collect())
 }

@@ -76,7 +76,7 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let board = matches.get_one::<String>("board").map(|board| BoardFile::read(board)).transpose()?;
     let logs = board.as_ref().map(ProbedLogs::find).transpose()?;
-    let ports = if logs.is_some() { ports(matches) } else { some_ports(matches)? };
+    let ports = if logs.is_some() { ports(matches) } else { some_ports(matches, None)? };
     let limit = matches.get_one::<u64>("seconds").copied();
     let (begun, interrupted) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     interrupt::is_expected();

@@ -6,7 +6,7 @@ use super::chips::{ChipLine, board_argument, chips};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
 use fabswarm_attach::serial::{self, FoundBoard, SerialError};
-use fabswarm_attach::{SwarmFile, uf2};
+use fabswarm_attach::{Rig, SwarmFile, uf2};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -103,8 +103,8 @@ fn describe(board: &FoundBoard) -> String {
 }
 
 /// The chosen ports, of which there must be some.
-pub(super) fn some_ports(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
-    let ports = ports(matches);
+pub(super) fn some_ports(matches: &ArgMatches, rig: Option<&Rig>) -> Result<Vec<PathBuf>> {
+    let ports = Rig::ports(rig, matches.get_one::<String>("ports").map(String::as_str));
     if !ports.is_empty() {
         return Ok(ports);
     }
@@ -141,9 +141,10 @@ pub(super) fn report(
 /// Applies `act` to what was found on each of the chosen ports and prints what became of it.
 fn on_boards(
     matches: &ArgMatches,
+    rig: Option<&Rig>,
     act: impl Fn(Result<FoundBoard, SerialError>) -> Result<String, SerialError>,
 ) -> Result<ExitCode> {
-    let ports = some_ports(matches)?;
+    let ports = some_ports(matches, rig)?;
     Ok(report(&ports, serial::identify_all(&ports).into_iter().map(act)))
 }
 
@@ -166,7 +167,8 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
     let swarm = SwarmFile::read(path)?;
     // Made before anything is written.
     swarm.pages("native")?;
-    on_boards(matches, |outcome| {
+    let rig = swarm.prepare()?.rig;
+    on_boards(matches, rig.as_ref(), |outcome| {
         let board = outcome?;
         let Some(agent) = board.chip.and_then(|chip| swarm.agent_of(chip)) else {
             let chip = board.chip.map_or_else(String::new, |chip| format!(" {chip:016x}"));
@@ -183,7 +185,7 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
-    on_boards(matches, |outcome| {
+    on_boards(matches, None, |outcome| {
         if let Err(SerialError::Running { path, baud, .. }) = &outcome {
             let waits = "restarted; its trial is over, and it waits for a provisioning record".to_owned();
             return Ok(serial::end_trial(path, *baud).map(|()| waits)?);
@@ -193,7 +195,7 @@ pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 pub(super) fn identify(matches: &ArgMatches) -> Result<ExitCode> {
-    on_boards(matches, |outcome| {
+    on_boards(matches, None, |outcome| {
         let (path, baud, what) = reach(outcome)?;
         Ok(serial::light(&path, baud).map(|()| format!("{what}; its light is on"))?)
     })

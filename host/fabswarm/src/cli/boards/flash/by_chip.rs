@@ -12,17 +12,25 @@ use std::process::ExitCode;
 /// Flashes boards through debug probes.
 pub(super) fn flash_by_probe(config: &FlashConfig) -> Result<ExitCode> {
     let FlashConfig { board, pages, chosen, .. } = config;
-    let found = probe::probes();
+    let mut found = probe::probes();
+    let rig = pages.rig.as_ref().filter(|rig| rig.has_probes());
+    let numbers: Vec<Option<u64>> = match rig {
+        Some(rig) => {
+            found.retain(|probe| rig.chip_behind(&probe.name).is_some());
+            found.iter().map(|probe| rig.chip_behind(&probe.name)).collect()
+        }
+        None => vec![None; found.len()],
+    };
     if found.is_empty() {
         bail!(fault!(
-            "no debug probe is plugged in";
+            "no debug probe{} is plugged in", if rig.is_some() { " of the rig" } else { "" };
             "plug in the boards by the USB ports of their probes; see `fabswarm doctor`"
         ));
     }
-    if board.probe.number_at.is_none() && (found.len() > 1 || chosen.len() > 1) {
+    if rig.is_none() && board.probe.number_at.is_none() && (found.len() > 1 || chosen.len() > 1) {
         bail!(fault!(
             "a probe cannot read the number of a {}, and so not tell which agent it is", board.name;
-            "plug in one board at a time, and use --agent N"
+            "plug in one board at a time, and use --agent N; or let a rig say which `probe` belongs to which chip"
         ));
     }
     let image = FlashImage::read(&pages.image(board)?)?;
@@ -30,7 +38,7 @@ pub(super) fn flash_by_probe(config: &FlashConfig) -> Result<ExitCode> {
         bail!(fault!("boards/{}/board.toml names no chip", board.name; "write `chip`, as probe-rs calls it"))
     };
     let names: Vec<String> = found.iter().map(|probe| probe.name.clone()).collect();
-    let probes = found.iter().map(probe::FoundProbe::open).collect();
+    let probes = found.iter().map(probe::FoundProbe::open).zip(numbers).collect();
     Ok(flash(config, &names, |page_of, report| probe::flash_all(&job, probes, page_of, report)))
 }
 
@@ -45,7 +53,7 @@ pub(super) fn flash_by_port(config: &FlashConfig, pattern: Option<&str>) -> Resu
             "write the number of its chip under [chips]; `fabswarm boards list --board {}` reads it", board.name
         ));
     }
-    let ports = chips::esp_ports(pattern);
+    let ports = chips::esp_ports(pattern, pages.rig.as_ref());
     if ports.is_empty() {
         bail!(fault!(
             "no ESP32 is plugged in";
