@@ -1,0 +1,49 @@
+//! Tests that run on an nRF52840, through its debug probe: `cargo test --release`.
+#![no_std]
+#![no_main]
+
+use defmt_rtt as _;
+
+#[allow(dead_code, reason = "tests need a few of the constants")]
+mod board {
+    include!(concat!(env!("OUT_DIR"), "/board.rs"));
+}
+
+#[embedded_test::tests]
+mod tests {
+    use super::board;
+    use embassy_futures::block_on;
+    use embassy_nrf::{Peripherals, nvmc::Nvmc};
+    use embassy_time::{Duration, with_timeout};
+    use fabswarm_board_parts::{flash::BoardFlash, on_target};
+    use fabswarm_chip_nrf52840::{chip, radio::RadioLink};
+    use fabswarm_firmware::link::Link;
+
+    #[init]
+    fn init() -> Peripherals {
+        chip::start()
+    }
+
+    #[test]
+    fn flash_keeps_what_is_written(nrf: Peripherals) {
+        on_target::check_flash(&mut BoardFlash::new(Nvmc::new(nrf.NVMC), 0, board::PAGE, board::STORAGE));
+    }
+
+    #[test]
+    fn the_clock_goes_on(_nrf: Peripherals) {
+        on_target::check_clock();
+    }
+
+    /// With no other board on the channel.
+    #[test]
+    fn the_radio_does_not_hear_itself(nrf: Peripherals) {
+        let mut radio =
+            RadioLink::new(nrf.RADIO, nrf.TIMER2, nrf.PPI_CH2, board::RADIO_CHANNEL, board::RADIO_POWER_DBM);
+        block_on(async {
+            assert!(radio.try_send(&[1, 2, 3]).await, "the channel is busy");
+            let mut packet = [0; 127];
+            let heard = with_timeout(Duration::from_millis(200), radio.receive(&mut packet)).await;
+            assert!(heard.is_err(), "it heard a packet");
+        });
+    }
+}
