@@ -42,6 +42,10 @@ pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     pub(crate) health: &'a mut H,
     feed_at: Instant,
     pub(crate) air_round: u32,
+    /// Frames of the air's round that were taken.
+    relayed: u16,
+    /// Where the board was when it last asked for what it lacks.
+    asked: Option<(u32, u16)>,
     /// Telemetry of the last round.
     pub(crate) telemetry: Telemetry,
     /// Whether the agent's state differs from the one the host expects: it then stays in that state.
@@ -69,6 +73,8 @@ pub(crate) enum RoundEvent {
     Start(u32),
     /// The host missed the last broadcast.
     Missed,
+    /// The cable has lost frames of the round, or its end.
+    Short,
     /// The host requests the agent's state from this word on.
     StateRequest(u32),
     /// The host wants this number back once everything before it is processed.
@@ -112,6 +118,8 @@ where
             health,
             feed_at,
             air_round: 0,
+            relayed: 0,
+            asked: None,
             telemetry,
             is_held: false,
             slots: None,
@@ -167,6 +175,7 @@ where
                 RoundEvent::Service if F::CAN_WRITE => return,
                 RoundEvent::Identify
                 | RoundEvent::Service
+                | RoundEvent::Short
                 | RoundEvent::Over(_)
                 | RoundEvent::Start(_)
                 | RoundEvent::Late
@@ -232,6 +241,7 @@ where
                     self.broadcast().await;
                 }
                 RoundEvent::Missed => self.broadcast().await,
+                RoundEvent::Short => self.ask_again().await,
                 RoundEvent::Retimed => {}
                 RoundEvent::StateRequest(from) => self.send_state(from).await,
                 RoundEvent::Mark(number) => {
@@ -270,9 +280,19 @@ where
             let now = self.air_round;
             // Only a host that simulates the air may end rounds.
             let is_air = self.page.pace == Pace::Air;
-            let event = match Packet::decode_for_board(bytes) {
-                Ok(Packet::Frame(_)) if self.is_held => None,
-                Ok(Packet::Frame(sealed)) => {
+            let decoded = match Packet::decode_for_board(bytes) {
+                // In order: what the cable has lost comes again, with all behind it.
+                Ok(Packet::Relayed { air_round, number, frame }) => {
+                    let is_next = is_air && air_round == now as u8 && number == self.relayed;
+                    self.relayed += u16::from(is_next);
+                    is_next.then_some(Packet::Frame(frame))
+                }
+                Ok(Packet::Frame(_)) if is_air => None,
+                decoded => decoded.ok(),
+            };
+            let event = match decoded {
+                Some(Packet::Frame(_)) if self.is_held => None,
+                Some(Packet::Frame(sealed)) => {
                     let was_waiting = self.agent.is_waiting();
                     let report = self.agent.receive(sealed);
                     if let Some(refusal) = report.refusal() {
@@ -289,18 +309,21 @@ where
                         (has_left || hearing != Hearing::Nothing).then_some(RoundEvent::Retimed)
                     })
                 }
-                Ok(Packet::RoundOver(RoundOver { air_round, digest })) if is_air && air_round == now => {
-                    Some(RoundEvent::Over(digest))
+                Some(Packet::RoundOver(RoundOver { air_round, frames, digest })) if is_air => {
+                    match air_round.wrapping_sub(now) as i32 {
+                        0 if frames == self.relayed => Some(RoundEvent::Over(digest)),
+                        0 => Some(RoundEvent::Short),
+                        // The ends of many rounds may follow one that was lost: it asks once.
+                        1.. => (self.asked != Some((now, self.relayed))).then_some(RoundEvent::Short),
+                        ..0 => Some(RoundEvent::Missed),
+                    }
                 }
-                Ok(Packet::RoundOver(over)) if is_air && over.air_round.wrapping_add(1) == now => {
-                    Some(RoundEvent::Missed)
-                }
-                Ok(Packet::Start { air_round }) if is_air => Some(RoundEvent::Start(air_round)),
-                Ok(Packet::StateRequest { from }) => Some(RoundEvent::StateRequest(from)),
-                Ok(Packet::Mark { number }) => Some(RoundEvent::Mark(number)),
+                Some(Packet::Start { air_round }) if is_air => Some(RoundEvent::Start(air_round)),
+                Some(Packet::StateRequest { from }) => Some(RoundEvent::StateRequest(from)),
+                Some(Packet::Mark { number }) => Some(RoundEvent::Mark(number)),
                 // Otherwise a packet of another board on a shared link, or noise.
-                Ok(_) | Err(_) if !F::CAN_WRITE => None,
-                Ok(_) | Err(_) => match Packet::decode_service(bytes) {
+                _ if !F::CAN_WRITE => None,
+                _ => match Packet::decode_service(bytes) {
                     Ok(Packet::Reset) => {
                         self.health.reset();
                         None
@@ -346,6 +369,7 @@ where
             self.pass_on_decision();
         }
         self.air_round = self.air_round.wrapping_add(1);
+        self.relayed = 0;
         self.marks.invert(Mark::RoundEnd);
     }
 
@@ -387,6 +411,13 @@ where
             self.storage.invalidate();
             warn!("the state of round {} could not be saved", self.agent.round());
         }
+    }
+
+    /// Asks the host for what the cable has lost.
+    async fn ask_again(&mut self) {
+        let (air_round, from) = (self.air_round, self.relayed);
+        self.asked = Some((air_round, from));
+        self.sender.post(|out| Packet::Again { air_round, from }.encode(out).ok()).await;
     }
 
     pub(crate) async fn send_state(&mut self, from: u32) {

@@ -74,7 +74,11 @@ where
                     self.report_unhosted().await;
                     continue;
                 }
-                RoundEvent::Over(_) | RoundEvent::Start(_) | RoundEvent::Missed | RoundEvent::Retimed => {
+                RoundEvent::Over(_)
+                | RoundEvent::Start(_)
+                | RoundEvent::Short
+                | RoundEvent::Missed
+                | RoundEvent::Retimed => {
                     continue;
                 }
             }

@@ -19,6 +19,8 @@
 //! | page | to the board in service | `10`, an offset, then bytes of its new page from there on; at offset 0 the old one is erased |
 //! | identify | to the board that waits | `11`: the board blinks |
 //! | taken | to the host | `12`, round, then two sets, bit i of byte j is agent 8j+i: whose frames of that round it took, and whose frames of the next one wait: before the telemetry of the round, if no host simulates the air |
+//! | relayed | to the board | `14`, low byte of the air's round, number of the frame in that round, a sealed frame: where the host simulates the air |
+//! | again | to the host | `15`, round of the air, number of the first frame that the board lacks: the cable has lost something |
 //! | sensed | to the host | `13`, [`SensorState`], then the telemetry packet: from boards with a sensor |
 
 mod report;
@@ -33,9 +35,10 @@ const LAYOUT: &str = "\
     frame:0,sealed;boot:1,board,schema:u32,build:u64,chip:u64?,window:u16,reset,panic:str?,page;\
     telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
     deepest_stack_bytes:u32?,slot_error_us:i32?,radio:(rssi_dbm:i16?,lqi:u8?,damaged:u32?,busy:u32,restarts:u32)?,x:f32*;\
-    start:3,air_round:u32;round_over:4,air_round:u32,digest:u32?;state_request:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
+    start:3,air_round:u32;round_over:4,air_round:u32,frames:u16,digest:u32?;state_request:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
     reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11;taken:12,round:u32,senders:u8*;\
-    sensed:13,reading:u32?,silent:u32,refused:u32,telemetry";
+    sensed:13,reading:u32?,silent:u32,refused:u32,telemetry;relayed:14,air_round:u8,number:u16,sealed;\
+    again:15,air_round:u32,from:u16";
 
 /// Hash of the format of packets and of the frames in them: a board and a host that differ in it cannot understand each other.
 pub const SCHEMA: u32 = frame::hash(frame::SCHEMA, LAYOUT);
@@ -51,6 +54,8 @@ pub const ETHERNET_HEADER: [u8; 14] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0,
 pub struct RoundOver {
     /// The air's count of rounds.
     pub air_round: u32,
+    /// How many frames the air has delivered to the board in it.
+    pub frames: u16,
     /// The digest that the agent must come to, where the host knows. With another one the board stays where it is, so that its
     /// state can be looked at.
     pub digest: Option<u32>,
@@ -109,6 +114,22 @@ pub enum Packet<'a> {
     },
     /// The board shows which one it is.
     Identify,
+    /// A frame that the simulated air delivers. A board takes them in order, so that none is missed or taken twice.
+    Relayed {
+        /// The low byte of the air's round.
+        air_round: u8,
+        /// Its number among the board's frames of that round.
+        number: u16,
+        /// The frame.
+        frame: &'a [u8],
+    },
+    /// The board lacks frames of its round, or the end of it.
+    Again {
+        /// The air's round that it is in.
+        air_round: u32,
+        /// The number of the first frame that it lacks.
+        from: u16,
+    },
 }
 
 /// The bytes are not a packet, or a packet does not fit the buffer.
@@ -150,6 +171,9 @@ enum PacketHeader<'a> {
     PageBytes(u32),
     Identify,
     Taken(u32),
+    Sensed,
+    Relayed(u8, u16),
+    Again(u32, u16),
 }
 
 /// The same without the contents of what only boards send.
@@ -168,6 +192,9 @@ enum BoardBoundHeader {
 /// The number in front of the telemetry of a board with a sensor.
 const SENSED: u8 = 13;
 
+/// The number of [`PacketHeader::Relayed`].
+const RELAYED: u8 = 14;
+
 /// The number of [`PacketHeader::Reset`], from which on packets are read by [`Packet::decode_service`].
 const FIRST_SERVICE: u8 = 8;
 
@@ -177,6 +204,14 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// [`Malformed`] as [`decode`](Self::decode), and for packets that only boards send.
     pub fn decode_for_board(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        if let Some((&RELAYED, rest)) = bytes.split_first() {
+            let ((air_round, number), frame) = postcard::take_from_bytes(rest).map_err(|_| Malformed)?;
+            return if frame.is_empty() {
+                Err(Malformed)
+            } else {
+                Ok(Self::Relayed { air_round, number, frame })
+            };
+        }
         let (header, rest) = postcard::take_from_bytes(bytes).map_err(|_| Malformed)?;
         if let BoardBoundHeader::Frame = header {
             return if rest.is_empty() { Err(Malformed) } else { Ok(Self::Frame(rest)) };
@@ -238,6 +273,10 @@ impl<'a> Packet<'a> {
             PacketHeader::Reset if rest.is_empty() => Ok(Self::Reset),
             PacketHeader::Service if rest.is_empty() => Ok(Self::Service),
             PacketHeader::Identify if rest.is_empty() => Ok(Self::Identify),
+            PacketHeader::Again(air_round, from) if rest.is_empty() => Ok(Self::Again { air_round, from }),
+            PacketHeader::Relayed(air_round, number) if !rest.is_empty() => {
+                Ok(Self::Relayed { air_round, number, frame: rest })
+            }
             PacketHeader::PageBytes(offset) => Ok(Self::PageBytes { offset, bytes: rest }),
             PacketHeader::Taken(round) => Ok(Self::Taken { round, senders: rest }),
             PacketHeader::State(from) if rest.len().is_multiple_of(4) => {
@@ -268,6 +307,10 @@ impl<'a> Packet<'a> {
             Self::Reset => write(&PacketHeader::Reset, out),
             Self::Service => write(&PacketHeader::Service, out),
             Self::Identify => write(&PacketHeader::Identify, out),
+            Self::Again { air_round, from } => write(&PacketHeader::Again(air_round, from), out),
+            Self::Relayed { air_round, number, frame } => {
+                append(write(&PacketHeader::Relayed(air_round, number), out)?, frame, out)
+            }
             Self::PageBytes { offset, bytes } => {
                 let start = write(&PacketHeader::PageBytes(offset), out)?;
                 append(start, bytes, out)

@@ -30,6 +30,8 @@ pub enum Purpose {
     Clock = 9,
     /// The key of a simulated swarm.
     Key = 10,
+    /// Bytes that a cable loses or changes.
+    Cable = 11,
 }
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -195,7 +195,7 @@ pub(crate) fn telemetry(said: &[Vec<u8>]) -> Vec<Telemetry> {
 
 /// The end of a round, by a host that does not know what the board must come to.
 pub(crate) fn over(air_round: u32) -> Packet<'static> {
-    Packet::RoundOver(RoundOver { air_round, digest: None })
+    Packet::RoundOver(RoundOver { air_round, frames: 0, digest: None })
 }
 
 /// The round a board says it would go on with.

@@ -47,9 +47,12 @@ fn a_mark_is_said_back_behind_all_that_came_before_it() {
 fn a_board_that_comes_to_another_state_than_expected_stays_in_it() {
     let right = telemetry(&said(&page(Pace::Air), [Packet::Start { air_round: 0 }, over(0), over(1)]));
     let digests = right.iter().map(|told| told.digest).skip(1).collect::<Vec<_>>();
-    let expecting = |air_round, digest| Packet::RoundOver(RoundOver { air_round, digest: Some(digest) });
+    let expecting =
+        |air_round, digest| Packet::RoundOver(RoundOver { air_round, frames: 0, digest: Some(digest) });
     let after = |second: u32| {
-        let rounds = [expecting(0, digests[0]), expecting(1, second), Packet::Frame(&[1; 40]), over(2)];
+        let frame = Packet::Relayed { air_round: 2, number: 0, frame: &[1; 40] };
+        let last = Packet::RoundOver(RoundOver { air_round: 2, frames: 1, digest: None });
+        let rounds = [expecting(0, digests[0]), expecting(1, second), frame, last];
         let words = [Packet::Start { air_round: 0 }].into_iter().chain(rounds);
         telemetry(&said(&page(Pace::Air), words.chain([Packet::StateRequest { from: 0 }])))
     };
@@ -66,6 +69,41 @@ fn the_end_of_each_round_is_marked() {
     let (mut flash, page) = (vec![0xFF; 64 * 1024], page(Pace::Air));
     said_by(&mut flash, &page, words, a_while(), async |parts| run(Parts { marks: &marks, ..parts }).await);
     assert_eq!(*seen.borrow(), [Mark::RoundEnd; 4]);
+}
+
+/// Regression: a frame that the cable had lost was a frame that the board never took, and the end of a round that was lost a host that waited.
+#[test]
+fn a_round_that_the_cable_cut_short_is_asked_for_again() {
+    let relayed = |air_round, number| Packet::Relayed { air_round, number, frame: &[0xEE; 40] };
+    let over = |air_round, frames| Packet::RoundOver(RoundOver { air_round, frames, digest: None });
+    let words = [
+        Packet::Start { air_round: 5 },
+        relayed(5, 0),
+        // The next frame is lost.
+        relayed(5, 2),
+        over(5, 3),
+        relayed(5, 1),
+        relayed(5, 2),
+        relayed(5, 2),
+        over(5, 3),
+        // Of this round only the frame came, and then the next one.
+        relayed(6, 0),
+        relayed(7, 0),
+        over(7, 1),
+        over(8, 1),
+        over(6, 1),
+        // The host has missed that it ended.
+        over(5, 3),
+    ];
+    let said = said(&page(Pace::Air), words);
+    let asked = said.iter().filter_map(|packet| match Packet::decode(packet) {
+        Ok(Packet::Again { air_round, from }) => Some((air_round, from)),
+        _ => None,
+    });
+    assert_eq!(asked.collect::<Vec<_>>(), [(5, 1), (6, 1)]);
+    let told: Vec<_> = telemetry(&said).iter().map(|told| (told.air_round, told.refused)).collect();
+    // No frame of ours is valid: each that was taken is refused, once.
+    assert_eq!(told, [(5, 0), (6, 3), (7, 4), (7, 4)]);
 }
 
 /// The host takes telemetry for the end of what a board says in a round.

@@ -2,6 +2,7 @@
 
 use crate::firmware::{MOST_WORDS, check_sizes};
 use crate::lock_step::LockStepBoards;
+use crate::machine::cable_faults::CableFaults;
 use crate::machine::rig::Rig;
 use crate::slots::SlotBoards;
 use crate::{AgentLocation, Error, Placement};
@@ -56,8 +57,8 @@ fn start(
     let will_remember = |agent| air.will_remember(agent, 0);
     let pattern = placement.serial_pattern.as_deref();
     let rig = Rig::of(scenario)?;
-    let mut boards =
-        LockStepBoards::start(task, setup, locations, *rounds, will_remember, pattern, rig.as_ref())?;
+    let cable = (rig.as_ref(), CableFaults::new(scenario));
+    let mut boards = LockStepBoards::start(task, setup, locations, *rounds, will_remember, pattern, cable)?;
     boards.fleet.lost_boards = scenario.swarm.lost_boards;
     boards.fleet.interrupted = Arc::clone(interrupted);
     Ok(boards)

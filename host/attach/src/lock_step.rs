@@ -9,7 +9,7 @@ use crate::compare::divergence::FramePair;
 use crate::compare::state_dump::StateDump;
 use crate::firmware::check_sizes;
 use crate::fleet::{Fleet, Launcher};
-use crate::machine::{BoardLink, rig::Rig};
+use crate::machine::{BoardLink, cable_faults::CableFaults, rig::Rig};
 use crate::provision::page::PageMaker;
 use crate::{AgentLocation, Error};
 use board::LockStepBoard;
@@ -53,7 +53,7 @@ impl LockStepBoards {
         rounds: u32,
         will_remember: impl Fn(usize) -> bool,
         serial_pattern: Option<&str>,
-        rig: Option<&Rig>,
+        (rig, faults): (Option<&Rig>, Option<CableFaults>),
     ) -> Result<Self, Error> {
         let needs = check_sizes(task, locations.len())?;
         let forgets = |(_, location): &(usize, &AgentLocation)| **location == AgentLocation::Serial;
@@ -70,7 +70,8 @@ impl LockStepBoards {
         }
         let pages = PageMaker::new(task, setup, Pace::Air, rounds);
         let saves_state = &will_remember;
-        let launcher = Launcher { pages, needs, locations, serial_pattern, rig, radio: None, saves_state };
+        let launcher =
+            Launcher { pages, needs, locations, serial_pattern, rig, faults, radio: None, saves_state };
         let boards = Self::follow_from_start(launcher.launch(LockStepBoard::new)?)?;
         Ok(Self { key: setup.key.as_ref().map(|key| Key::new(key.bytes())), ..boards })
     }

@@ -3,6 +3,7 @@
 mod board_link;
 pub(crate) mod boot_check;
 mod cable;
+pub(crate) mod cable_faults;
 pub(crate) mod child_process;
 mod packet_stream;
 mod pico;
@@ -17,6 +18,7 @@ pub(crate) mod temp_dir;
 pub(crate) use board_link::BoardLink;
 
 use crate::firmware::Firmware;
+use cable_faults::CableFaults;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::task::SimulatedSensor;
 use mio::{Poll, Token};
@@ -36,6 +38,8 @@ pub(crate) struct LinkConfig<'a> {
     pub(crate) poll: &'a Poll,
     /// The readings of a simulated sensor.
     pub(crate) sensor: Option<&'a SimulatedSensor>,
+    /// Faults of its cable.
+    pub(crate) faults: Option<&'a CableFaults>,
 }
 
 impl LinkConfig<'_> {

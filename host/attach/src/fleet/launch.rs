@@ -2,7 +2,9 @@
 
 use super::Fleet;
 use crate::firmware::Firmware;
+use crate::firmware::board_kind::PacketFraming;
 use crate::firmware::firmware_crate::FirmwareConfig;
+use crate::machine::cable_faults::CableFaults;
 use crate::machine::power_switch::PowerSwitch;
 use crate::machine::rig::Rig;
 use crate::machine::serial::{self, FoundBoard};
@@ -43,6 +45,8 @@ pub(crate) struct Launcher<'a> {
     pub(crate) serial_pattern: Option<&'a str>,
     /// The ports and power switches of real boards.
     pub(crate) rig: Option<&'a Rig>,
+    /// Faults of the cables to the boards.
+    pub(crate) faults: Option<CableFaults>,
     /// The radio that slots were planned for, if there are slots.
     pub(crate) radio: Option<RadioKind>,
     /// Whether an agent saves its state in every round.
@@ -70,7 +74,7 @@ impl Launcher<'_> {
                 }
             }
         }
-        Fleet::launch(&pages, board)
+        Fleet::launch(&pages, self.faults.as_ref(), board)
     }
 
     fn page_for(
@@ -79,6 +83,12 @@ impl Launcher<'_> {
         kind: BoardKind,
         built: &mut Vec<Arc<Firmware>>,
     ) -> Result<BoardPage, Diagnostic> {
+        if self.faults.is_some() && kind.framing() == PacketFraming::Ethernet && kind != BoardKind::Native {
+            return Err(Diagnostic::new(
+                format!("a board of kind {} has no serial line that could have faults", kind.name()),
+                "set faults.cable_drop, faults.cable_flip and faults.cable_split to 0, or choose qemu-uart, pico or native boards",
+            ));
+        }
         let firmware = match built.iter().find(|firmware| firmware.kind == kind) {
             Some(firmware) => Arc::clone(firmware),
             None => {
@@ -111,7 +121,11 @@ impl Launcher<'_> {
 
 impl<B: AsMut<BoardLink>> Fleet<B> {
     /// Gives real boards their pages and starts all others. The boards are in the order of `pages`.
-    pub(crate) fn launch(pages: &[BoardPage], board: fn(BoardLink) -> B) -> Result<Self, Error> {
+    pub(crate) fn launch(
+        pages: &[BoardPage],
+        faults: Option<&CableFaults>,
+        board: fn(BoardLink) -> B,
+    ) -> Result<Self, Error> {
         let temp_dir = LockedTempDir::new()?;
         let poll = Poll::new().map_err(error::wait)?;
         let on_ports = pages.iter().filter_map(|page| match &page.target {
@@ -122,7 +136,7 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
         let mut boards = Vec::new();
         for (index, BoardPage { agent, bytes, target, sensor }) in pages.iter().enumerate() {
             let (agent, folder, sensor) = (*agent, temp_dir.path(), sensor.as_ref());
-            let config = LinkConfig { agent, index, folder, poll: &poll, sensor };
+            let config = LinkConfig { agent, index, folder, poll: &poll, sensor, faults };
             let link = match target {
                 PageTarget::Process(firmware) => BoardLink::start(config, firmware, bytes)?,
                 // There are as many as were prepared.

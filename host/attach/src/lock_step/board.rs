@@ -51,8 +51,6 @@ pub(crate) struct LockStepBoard {
     /// Frames of the next round that have arrived so far.
     sending: Vec<Vec<u8>>,
     frame_check: FrameCheck,
-    /// Pieces of its line that were no packet, when its frames were last those of its shadow.
-    damaged_before: u64,
     telemetry: Option<Telemetry>,
     /// The last report of its sensor, if it has one: of its present round.
     sensor: Option<SensorState>,
@@ -96,7 +94,6 @@ impl LockStepBoard {
             sent: Vec::new(),
             sending: Vec::new(),
             frame_check: FrameCheck::default(),
-            damaged_before: 0,
             telemetry: None,
             sensor: None,
             granted_at: None,
@@ -264,21 +261,13 @@ impl LockStepBoard {
         if let (FrameCheck::Pending, true, Some(expected)) =
             (&self.frame_check, self.is_up(), self.queue.expected_frames())
         {
-            let difference = FramePair::differing(&self.sent, expected);
-            if difference.is_none() {
-                self.damaged_before = self.link.damaged();
-            } else if self.is_disturbed() {
-                // The line destroyed the missing frames.
-                self.loss = Some(BoardLoss::Disturbed);
-                return;
-            }
+            // A cable may have lost some of them: then those that came must be among them, in order.
+            let mut rest = expected.iter();
+            let is_part =
+                self.link.is_lossy() && self.sent.iter().all(|sent| rest.any(|frame| frame == sent));
+            let difference = if is_part { None } else { FramePair::differing(&self.sent, expected) };
             self.frame_check = difference.map_or(FrameCheck::Same, FrameCheck::Differ);
         }
-    }
-
-    /// Whether its line has damaged something since its frames were last those of its shadow.
-    pub(crate) fn is_disturbed(&self) -> bool {
-        self.link.damaged() > self.damaged_before
     }
 
     /// The agent's round and both their frames, if the frames of its round are not its shadow's.
@@ -372,8 +361,14 @@ impl LockStepBoard {
                 self.phase = BoardPhase::Up;
                 self.was_up = true;
             }
-            (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Up) if telemetry.air_round == round + 1 => {
-                self.finish_round(telemetry);
+            (Ok(Packet::Telemetry(telemetry, _)), BoardPhase::Up) => {
+                if let Some(ended) = self.queue.ended_before(telemetry.air_round) {
+                    self.finish_rounds(ended, telemetry);
+                }
+            }
+            (Ok(Packet::Again { air_round, from }), BoardPhase::Up) => {
+                self.queue.go_back(air_round, from);
+                self.send_granted();
             }
             (Ok(Packet::Mark { number }), _) => {
                 self.queue.pass_mark(number);
@@ -413,32 +408,32 @@ impl LockStepBoard {
         differs(self.expected_boot) || has_failed && differs(self.started_boot)
     }
 
-    /// Compares a round of the board with the same round of its shadow.
-    fn finish_round(&mut self, telemetry: Telemetry) {
+    /// Compares the last of `ended` rounds of the board with the same round of its shadow. The cable has lost what the board told of those
+    /// before.
+    fn finish_rounds(&mut self, ended: usize, telemetry: Telemetry) {
+        let are_told = ended == 1;
+        (1..ended).for_each(|_| drop(self.queue.finish_round()));
         let Some(ShadowRoundEnd { slot, mut shadow }) = self.queue.finish_round() else { return };
         let now = Instant::now();
         self.round_time = self.granted_at.map(|since| now - since);
         // It may be allowed further rounds already.
         self.granted_at = self.queue.unanswered().map(|_| now);
         let frames = match std::mem::take(&mut self.frame_check) {
-            FrameCheck::Differ(frames) => Some(frames),
-            FrameCheck::Pending | FrameCheck::Same => None,
+            FrameCheck::Differ(frames) if are_told => Some(frames),
+            FrameCheck::Differ(_) | FrameCheck::Pending | FrameCheck::Same => None,
         };
         self.sent = std::mem::take(&mut self.sending);
+        if !are_told {
+            // They are of several rounds.
+            self.sent.clear();
+        }
         // Counted since its start, which a board that has restarted began anew.
         let refused_before = self.telemetry.map_or(0, |last| last.refused);
-        let refused = Some(telemetry.refused.wrapping_sub(refused_before));
+        let refused = are_told.then(|| telemetry.refused.wrapping_sub(refused_before));
         let reception = RoundReception { heard: telemetry.heard, refused };
-        let skips_rounds = self.telemetry.is_some_and(|last| telemetry.round > last.round.saturating_add(1));
         self.telemetry = Some(telemetry);
         self.sensor = telemetry.sensor;
         let difference = ShadowDifference::of((reception, telemetry.digest), &shadow, frames);
-        let has_missed = skips_rounds || matches!(difference, Some(ShadowDifference::Reception(_)));
-        if self.link.is_serial() && difference.is_some() && has_missed {
-            // The line damaged frames on their way to the real board, or it skipped rounds: its state differs now.
-            self.loss = Some(BoardLoss::Disturbed);
-            return;
-        }
         self.shadow_state = std::mem::take(&mut shadow.state);
         self.digests.checks += 1;
         self.digests.mismatches += u64::from(telemetry.digest != shadow.digest);

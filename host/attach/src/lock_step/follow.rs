@@ -32,9 +32,6 @@ const ANNOUNCE_AFTER: Duration = Duration::from_secs(1);
 /// How long an interrupted host waits for the next packet: boards that still answer catch up with their shadows.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
 
-/// How long a board may be silent after its line has damaged something.
-const DISTURBED_AFTER: Duration = Duration::from_secs(3);
-
 /// Faults of a board's firmware, one soon after the other, that end the run: the next would come too.
 const FAULTS_IN_A_ROW: u32 = 4;
 
@@ -216,11 +213,8 @@ impl LockStepBoards {
                 )
                 .into());
             }
-            // Its answer may be lost, and it may be too far ahead to be asked again.
             let may_rejoin = is_rejoining && board.was_up;
-            if may_rejoin && board.is_disturbed() && waited > DISTURBED_AFTER {
-                board.loss = Some(BoardLoss::Disturbed);
-            } else if waited > limit && !board.is_watched() {
+            if waited > limit && !board.is_watched() {
                 if !may_rejoin {
                     return Err(error::silent(agent, limit, purpose).into());
                 }
@@ -246,7 +240,6 @@ impl LockStepBoards {
                 let error = match loss {
                     BoardLoss::Restarted | BoardLoss::Failed => error::restarted(agent, air_round, &cause),
                     BoardLoss::Unplugged => error::unplugged(agent, air_round),
-                    BoardLoss::Disturbed => disturbed(agent, air_round),
                     BoardLoss::Silent | BoardLoss::Hung => {
                         error::silent(agent, self.fleet.silence_limit, "end a round")
                     }
@@ -257,7 +250,6 @@ impl LockStepBoards {
                 BoardLoss::Restarted | BoardLoss::Failed => "restarted by itself".to_owned(),
                 BoardLoss::Unplugged => "was unplugged".to_owned(),
                 BoardLoss::Silent => "no longer answers".to_owned(),
-                BoardLoss::Disturbed => "was disturbed on its line".to_owned(),
                 BoardLoss::Hung => format!("hangs{}", at_place(board.hang_place.take())),
             };
             let cause = if cause.is_empty() { cause } else { format!(" ({cause})") };
@@ -361,13 +353,6 @@ fn fails_again(agent: u16, air_round: u32, what: &str) -> Diagnostic {
     Diagnostic::new(
         format!("the board of agent {agent} {what} in round {air_round}, {FAULTS_IN_A_ROW} times in a row"),
         format!("see agent-{agent}.log in the run's folder boards/: the fault is in its firmware or problem"),
-    )
-}
-
-fn disturbed(agent: u16, air_round: u32) -> Diagnostic {
-    Diagnostic::new(
-        format!("a frame from or to the board of agent {agent} was damaged on its line in round {air_round}"),
-        "check its cable and baud rate, or set swarm.lost_boards to \"rejoin\"",
     )
 }
 

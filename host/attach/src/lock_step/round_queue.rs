@@ -137,7 +137,8 @@ impl RoundQueue {
                 self.is_held = true;
                 push(&Packet::Mark { number: self.marks });
             } else if let Some(frame) = frame {
-                push(&Packet::Frame(frame));
+                let (air_round, number) = ((self.round + round as u32) as u8, packet as u16);
+                push(&Packet::Relayed { air_round, number, frame });
                 self.next = (round, packet + 1);
             } else {
                 push(&self.round_over(round));
@@ -149,8 +150,10 @@ impl RoundQueue {
     }
 
     fn round_over(&self, round: usize) -> Packet<'static> {
-        let digest = self.rounds[round].end.as_ref().map(|end| end.shadow.digest);
-        Packet::RoundOver(RoundOver { air_round: self.round + round as u32, digest })
+        let PendingRound { received, end, .. } = &self.rounds[round];
+        let digest = end.as_ref().map(|end| end.shadow.digest);
+        let (air_round, frames) = (self.round + round as u32, received.len() as u16);
+        Packet::RoundOver(RoundOver { air_round, frames, digest })
     }
 
     /// The packet that the board has yet to answer, to be sent again.
@@ -159,6 +162,20 @@ impl RoundQueue {
             return Some(Packet::Mark { number: self.marks });
         }
         self.is_busy().then(|| self.round_over(0))
+    }
+
+    /// Goes back to the frame of a granted round from which on the board lacks all.
+    pub(crate) fn go_back(&mut self, air_round: u32, from: u16) {
+        let round = air_round.wrapping_sub(self.round) as usize;
+        if round < self.granted {
+            (self.next, self.is_held) = ((round, from.into()), false);
+        }
+    }
+
+    /// How many granted rounds the board has ended when it is in `air_round`; `None` if it cannot be there.
+    pub(crate) fn ended_before(&self, air_round: u32) -> Option<usize> {
+        let ended = air_round.wrapping_sub(self.round) as usize;
+        (1..=self.granted).contains(&ended).then_some(ended)
     }
 
     /// Withdraws the granted rounds.
@@ -202,7 +219,7 @@ mod tests {
         let mut sent = Vec::new();
         queue.send(|packet| {
             sent.push(match packet {
-                Packet::Frame(frame) => ('f', frame.len()),
+                Packet::Relayed { frame, .. } => ('f', frame.len()),
                 Packet::RoundOver(over) => ('o', over.air_round as usize),
                 Packet::Mark { number } => ('m', *number as usize),
                 other => panic!("{other:?}"),
@@ -231,10 +248,31 @@ mod tests {
         queue.grant(2);
         assert_eq!(sent(&mut queue), [('f', 1), ('o', 5), ('f', 2), ('o', 6)]);
         assert!(queue.finish_round().is_some() && queue.is_busy());
-        assert_eq!(queue.unanswered(), Some(Packet::RoundOver(RoundOver { air_round: 6, digest: Some(0) })));
+        assert_eq!(
+            queue.unanswered(),
+            Some(Packet::RoundOver(RoundOver { air_round: 6, frames: 1, digest: Some(0) }))
+        );
         assert!(queue.finish_round().is_some() && !queue.is_busy());
         assert!(queue.finish_round().is_none());
         assert_eq!((queue.round, queue.rounds_behind()), (7, 1));
+    }
+
+    #[test]
+    fn what_the_board_lacks_is_sent_again() {
+        let mut queue = queue_in(5);
+        for length in [1, 2, 3] {
+            queue.record_received(None, &vec![0; length]);
+        }
+        queue.record_end(end(0));
+        queue.record_end(end(1));
+        queue.grant(2);
+        assert_eq!(sent(&mut queue), [('f', 1), ('f', 2), ('f', 3), ('o', 5), ('o', 6)]);
+        queue.go_back(5, 1);
+        assert_eq!(sent(&mut queue), [('f', 2), ('f', 3), ('o', 5), ('o', 6)]);
+        queue.go_back(7, 0);
+        queue.go_back(4, 0);
+        assert_eq!(sent(&mut queue), []);
+        assert_eq!([5, 6, 7, 8].map(|round| queue.ended_before(round)), [None, Some(1), Some(2), None]);
     }
 
     #[test]

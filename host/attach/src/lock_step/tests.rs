@@ -60,7 +60,7 @@ fn failure_within(silence_limit: Duration, firmware: Firmware, page: Vec<u8>) ->
 fn launch(firmware: Firmware, page: Vec<u8>, silence_limit: Duration) -> Result<LockStepBoards, Error> {
     let target = PageTarget::Process(Arc::new(firmware));
     let page = BoardPage { agent: 0, bytes: page.into(), target, sensor: None };
-    let mut fleet = Fleet::launch(&[page], LockStepBoard::new)?;
+    let mut fleet = Fleet::launch(&[page], None, LockStepBoard::new)?;
     fleet.silence_limit = silence_limit;
     LockStepBoards::follow_from_start(fleet)
 }
@@ -217,7 +217,8 @@ fn a_board_that_hangs_again_and_again_ends_the_run() {
 fn boot_failure(boot: Boot<'static>) -> String {
     let temp_dir = LockedTempDir::new().unwrap();
     let poll = Poll::new().unwrap();
-    let config = LinkConfig { agent: 0, index: 0, folder: temp_dir.path(), poll: &poll, sensor: None };
+    let config =
+        LinkConfig { agent: 0, index: 0, folder: temp_dir.path(), poll: &poll, sensor: None, faults: None };
     let firmware = Arc::new(native("/usr/bin/yes".into()));
     let board = LockStepBoard::new(BoardLink::start(config, &firmware, &page("native")).unwrap());
     let socket = temp_dir.path().join("0.sock");
@@ -273,7 +274,8 @@ fn firmware_of_another_board_schema_or_build_is_refused() {
 fn a_socket_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let poll = Poll::new().unwrap();
-    let config = LinkConfig { agent: 0, index: 0, folder: folder.path(), poll: &poll, sensor: None };
+    let config =
+        LinkConfig { agent: 0, index: 0, folder: folder.path(), poll: &poll, sensor: None, faults: None };
     let taken = folder.path().join("0.sock");
     let _holder = std::os::unix::net::UnixListener::bind(&taken).unwrap();
     let error = BoardLink::start(config, &Arc::new(native(firmware())), &page("native")).unwrap_err();
@@ -288,7 +290,7 @@ fn a_socket_in_use_is_reported() {
 fn native_boards(agents: &[usize], task: &Task<f32>, setup: &AgentSetup) -> LockStepBoards {
     let mut locations = [AgentLocation::InProcess; 10];
     agents.iter().for_each(|&agent| locations[agent] = AgentLocation::Board(BoardKind::Native));
-    LockStepBoards::start(task, setup, &locations, 20, |_| false, None, None).unwrap()
+    LockStepBoards::start(task, setup, &locations, 20, |_| false, None, (None, None)).unwrap()
 }
 
 /// Boards whose rewards are not those of their shadows.

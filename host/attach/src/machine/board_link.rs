@@ -1,7 +1,9 @@
 //! The host's end of one board: its machine, and the packets to and from it.
 
 use super::{
-    LinkConfig, Machine, log_name,
+    LinkConfig, Machine,
+    cable_faults::CableFaults,
+    log_name,
     packet_stream::PacketStream,
     power_switch::PowerSwitch,
     process::BoardProcess,
@@ -29,6 +31,8 @@ pub(crate) struct BoardLink {
     pub(crate) page_crc: u32,
     pub(crate) machine: Box<dyn Machine>,
     stream: Option<PacketStream>,
+    /// Of its cable, if there are some.
+    faults: Option<CableFaults>,
     pub(crate) is_frozen: bool,
     /// Whether everything that it logs is shown.
     pub(crate) is_log_followed: bool,
@@ -72,12 +76,14 @@ impl BoardLink {
             page_crc: page_crc(page),
             machine,
             stream: None,
+            faults: config.faults.map(|faults| faults.of(config.agent)),
             is_frozen: false,
             is_log_followed: false,
         }
     }
 
     fn attach(&mut self, mut stream: PacketStream, poll: &Poll) -> Result<(), Diagnostic> {
+        stream.faults.clone_from(&self.faults);
         stream.register(poll.registry(), self.token).map_err(error::wait)?;
         self.stream = Some(stream);
         Ok(())
@@ -103,6 +109,11 @@ impl BoardLink {
         self.machine.chip().is_some()
     }
 
+    /// Whether bytes may be lost between board and host.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.is_serial() || self.faults.is_some()
+    }
+
     /// Whether its cable is unplugged: its port failed and was closed.
     pub(crate) fn is_unplugged(&self) -> bool {
         self.is_serial() && self.stream.is_none()
@@ -118,7 +129,7 @@ impl BoardLink {
     pub(crate) fn push(&mut self, packet: &Packet) {
         let Some(stream) = &mut self.stream else { return };
         let room = match packet {
-            Packet::Frame(frame) => PACKET_ROOM + frame.len(),
+            Packet::Frame(frame) | Packet::Relayed { frame, .. } => PACKET_ROOM + frame.len(),
             _ => PACKET_ROOM,
         };
         stream.push(room, |out| packet.encode(out).ok());

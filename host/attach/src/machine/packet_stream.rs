@@ -4,6 +4,7 @@
 //! line exchanges the bytes of that line instead.
 
 use super::cable::Cable;
+use super::cable_faults::{CableFaults, CableWay};
 use crate::firmware::board_kind::PacketFraming;
 use fabswarm_shared::packet::ETHERNET_HEADER;
 use fabswarm_shared::wire::stream::{self, Deframer};
@@ -28,6 +29,9 @@ pub(crate) struct PacketStream {
     outgoing: Vec<u8>,
     written: usize,
     is_watching_room: bool,
+    pub(crate) faults: Option<CableFaults>,
+    /// Places in `outgoing` where a piece ends that is written by itself.
+    cuts: Vec<usize>,
 }
 
 impl PacketStream {
@@ -42,6 +46,8 @@ impl PacketStream {
             outgoing: Vec::new(),
             written: 0,
             is_watching_room: false,
+            faults: None,
+            cuts: Vec::new(),
         }
     }
 
@@ -60,6 +66,10 @@ impl PacketStream {
             // Cannot fail: the buffer has room for the longest encoding.
             let taken = stream::encode(&packet[..written], &mut self.outgoing[start..]).unwrap_or_default();
             self.outgoing.truncate(start + taken);
+            if let Some(faults) = &mut self.faults {
+                let whole = self.outgoing.split_off(start);
+                faults.pass(CableWay::ToBoard, &whole, &mut self.outgoing, &mut self.cuts);
+            }
             return;
         }
         let start = self.outgoing.len();
@@ -90,7 +100,9 @@ impl PacketStream {
     /// Writes as much as the socket takes; the rest is sent with the next call.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outgoing.len() {
-            match self.cable.write(&self.outgoing[self.written..]) {
+            let end =
+                self.cuts.iter().find(|&&cut| cut > self.written).map_or(self.outgoing.len(), |&cut| cut);
+            match self.cable.write(&self.outgoing[self.written..end]) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -98,6 +110,7 @@ impl PacketStream {
             }
         }
         self.outgoing.clear();
+        self.cuts.clear();
         self.written = 0;
         Ok(())
     }
@@ -109,7 +122,18 @@ impl PacketStream {
             match self.cable.read(chunk) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
-                    self.incoming.extend_from_slice(&chunk[..count]);
+                    match &mut self.faults {
+                        // The host reads pieces of any size anyway.
+                        Some(faults) => {
+                            faults.pass(
+                                CableWay::ToHost,
+                                &chunk[..count],
+                                &mut self.incoming,
+                                &mut Vec::new(),
+                            );
+                        }
+                        None => self.incoming.extend_from_slice(&chunk[..count]),
+                    }
                     // A short read leaves the socket empty: the poll reports when there is more.
                     if count < chunk.len() {
                         return Ok(());

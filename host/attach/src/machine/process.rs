@@ -6,7 +6,11 @@ use super::{
 };
 use crate::error;
 use crate::firmware::{
-    Firmware, board_kind::BoardKind, board_log::BoardLog, code_place, flash_file::FlashFile,
+    Firmware,
+    board_kind::{BoardKind, PacketFraming},
+    board_log::BoardLog,
+    code_place,
+    flash_file::FlashFile,
 };
 use defmt_parser::Level;
 use fabswarm_diagnostic::Diagnostic;
@@ -28,6 +32,7 @@ pub(super) struct BoardProcess {
     process: ChildProcess,
     log: Option<BoardLog>,
     sensor: Option<SimulatedSensor>,
+    framing: PacketFraming,
 }
 
 impl BoardProcess {
@@ -62,17 +67,18 @@ impl BoardProcess {
         };
         let messages = if log.is_some() { file("messages") } else { decoded };
         let sensor = config.sensor.cloned();
-        let process = spawn(agent, firmware, &socket, &flash, &messages, sensor.as_ref())?;
-        Ok(Self { agent, firmware: Arc::clone(firmware), flash, listener, socket, process, log, sensor })
+        // Only a line of bytes has faults.
+        let framing = if config.faults.is_some() { PacketFraming::Serial } else { firmware.kind.framing() };
+        let process = spawn(agent, firmware, framing, &socket, &flash, &messages, sensor.as_ref())?;
+        let firmware = Arc::clone(firmware);
+        Ok(Self { agent, firmware, flash, listener, socket, process, log, sensor, framing })
     }
 }
 
 impl Machine for BoardProcess {
     fn connect(&mut self) -> Result<Option<PacketStream>, Diagnostic> {
         match self.listener.accept() {
-            Ok((socket, _)) => {
-                Ok(Some(PacketStream::new(Cable::Socket(socket), self.firmware.kind.framing())))
-            }
+            Ok((socket, _)) => Ok(Some(PacketStream::new(Cable::Socket(socket), self.framing))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(source) => Err(error::file(&self.socket, source)),
         }
@@ -92,7 +98,8 @@ impl Machine for BoardProcess {
         }
         let messages = self.process.messages_file.clone();
         let sensor = self.sensor.as_ref();
-        self.process = spawn(self.agent, &self.firmware, &self.socket, &self.flash, &messages, sensor)?;
+        self.process =
+            spawn(self.agent, &self.firmware, self.framing, &self.socket, &self.flash, &messages, sensor)?;
         Ok(())
     }
 
@@ -143,6 +150,7 @@ impl Machine for BoardProcess {
 fn spawn(
     agent: u16,
     firmware: &Firmware,
+    framing: PacketFraming,
     socket: &Path,
     flash: &FlashFile,
     messages: &Path,
@@ -154,8 +162,7 @@ fn spawn(
     let line = sensor.map(sensor_line::start).transpose().map_err(error::wait)?;
     let arguments = match firmware.kind {
         BoardKind::Qemu | BoardKind::QemuUart | BoardKind::QemuSensor => {
-            let mut arguments =
-                qemu::arguments(&firmware.image, (firmware.kind.framing(), socket), &flash.path, log);
+            let mut arguments = qemu::arguments(&firmware.image, (framing, socket), &flash.path, log);
             if firmware.kind == BoardKind::QemuSensor {
                 let decisions = socket.with_file_name(decisions_name(agent));
                 arguments.extend(qemu::sensor_arguments(line.as_ref(), &decisions));
@@ -163,7 +170,13 @@ fn spawn(
             arguments
         }
         BoardKind::Pico | BoardKind::PicoUsb => pico::arguments(agent, firmware, socket, flash, log)?,
-        BoardKind::Native => [socket, &flash.path].map(|path| path.display().to_string()).to_vec(),
+        BoardKind::Native => {
+            let mut arguments = [socket, &flash.path].map(|path| path.display().to_string()).to_vec();
+            // A chip makes it speak a serial line.
+            let has_line = framing == PacketFraming::Serial;
+            arguments.extend(has_line.then(|| format!("{:x}", 1 + u64::from(agent))));
+            arguments
+        }
     };
     ChildProcess::start(program, &arguments, messages)
 }

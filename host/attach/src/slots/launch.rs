@@ -45,6 +45,7 @@ impl SlotBoards {
             locations,
             serial_pattern: placement.serial_pattern.as_deref(),
             rig: rig.as_ref(),
+            faults: None,
             radio: Some(plan.radio.kind),
             saves_state: &|_| false,
         };

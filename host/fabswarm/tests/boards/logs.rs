@@ -89,6 +89,9 @@ struct CraftedHost {
     folder: Folder,
     board: Child,
     stream: UnixStream,
+    air_round: u32,
+    /// Frames of this round.
+    relayed: u16,
 }
 
 impl CraftedHost {
@@ -130,7 +133,7 @@ impl CraftedHost {
             .unwrap();
         let stream = listener.accept().unwrap().0;
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut host = Self { folder, board, stream };
+        let mut host = Self { folder, board, stream, air_round: 0, relayed: 0 };
         host.send(&Packet::Start { air_round: 0 });
         host
     }
@@ -142,15 +145,27 @@ impl CraftedHost {
         self.stream.write_all(&[&header[..], &ETHERNET_HEADER, &bytes[..length]].concat()).unwrap();
     }
 
+    /// Sends the next frame of the round.
+    fn relay(&mut self, frame: &[u8]) {
+        self.send(&Packet::Relayed { air_round: self.air_round as u8, number: self.relayed, frame });
+        self.relayed += 1;
+    }
+
+    fn end_round(&mut self) {
+        let over = RoundOver { air_round: self.air_round, frames: self.relayed, digest: None };
+        self.send(&Packet::RoundOver(over));
+        (self.air_round, self.relayed) = (self.air_round + 1, 0);
+    }
+
     /// Sends a frame, sealed by `sealed_by` or not at all.
     fn send_frame(&mut self, sealed_by: Option<&mut Sealer>, frame: &Frame) {
         let [mut plain, mut sealed] = [[0; 512]; 2];
         let length = frame.encode(&mut plain).unwrap();
         match sealed_by {
-            None => self.send(&Packet::Frame(&plain[..length])),
+            None => self.relay(&plain[..length]),
             Some(sealer) => {
                 let length = sealer.seal(&Key::new(&KEY), &plain[..length], &mut sealed).unwrap();
-                self.send(&Packet::Frame(&sealed[..length]));
+                self.relay(&sealed[..length]);
             }
         }
     }
@@ -254,9 +269,7 @@ fn a_member_too_many_is_refused_and_told() {
 fn a_board_that_has_stopped_tells_so() {
     let mut host =
         CraftedHost::start(3, true, |usual| Config { steps: Steps { x: 1e30, ..usual.steps }, ..usual });
-    for air_round in 0..3 {
-        host.send(&Packet::RoundOver(RoundOver { air_round, digest: None }));
-    }
+    (0..3).for_each(|_| host.end_round());
     let mut member = Sealer::start(1, 1, &mut VolatileBoots::new()).unwrap();
     host.send_frame(Some(&mut member), &Frame::Data(data(1, 1, 3), &payload(0.0)));
     let log = host.log();

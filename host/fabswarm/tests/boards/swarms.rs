@@ -70,6 +70,29 @@ fn matches_the_simulator(boards: &str, flags: &str) {
     assert!(folder.read("boards/metrics.csv") == folder.read("inside/metrics.csv"), "the metrics differ");
 }
 
+/// Frames, ends of rounds, telemetry and marks get lost on the lines to the boards, and come again.
+#[test]
+fn a_cable_with_faults_changes_no_digest() {
+    let folder = Folder::new();
+    let faults = "--cable-drop 0.0001 --cable-flip 0.0001 --cable-split 0.1";
+    for (out, cable) in [("clean", ""), ("faulty", faults)] {
+        let air = "--iid-loss 0.1 --duplication 0.1 --reordering 0.2";
+        let swarm = "run --boards native:3,in-process --agents 4 --rounds 150 --error-below 0";
+        let ended = folder.succeeds(&format!("{swarm} {air} {cable} --out {out}"));
+        assert!(!ended.stderr.contains("its board"), "{ended}");
+    }
+    assert!(folder.read("clean/metrics.csv") == folder.read("faulty/metrics.csv"), "the metrics differ");
+    let counts = ["clean", "faulty"].map(|out| {
+        let summary = folder.summary(out);
+        assert_eq!(summary["digest_mismatches"], 0, "{out}");
+        summary["digest_checks"].as_u64().unwrap()
+    });
+    // A round whose report was lost is not compared.
+    assert!(counts[0] == 450 && (300..450).contains(&counts[1]), "{counts:?}");
+    let refused = folder.run("run --boards qemu --cable-drop 0.1 --out refused");
+    assert_contains(&refused.stderr, "a board of kind qemu has no serial line");
+}
+
 /// Cases that random faults do not meet for certain.
 #[test]
 fn boards_match_the_simulator_where_they_once_did_not() {

@@ -24,6 +24,4 @@ pub(crate) enum BoardLoss {
     Unplugged,
     Silent,
     Hung,
-    /// Its line has destroyed a packet.
-    Disturbed,
 }
