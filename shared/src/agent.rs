@@ -275,8 +275,8 @@ where
 
     /// The mass that it collected since this round began, in ascending order of senders.
     pub fn collections(&self) -> impl Iterator<Item = Collection<'_>> {
-        let listed = (0..self.ledger.peers.listed()).map(|index| self.ledger.peers.listed_at(index));
-        listed
+        let active = (0..self.ledger.peers.active()).map(|index| self.ledger.peers.active_at(index));
+        active
             .filter(|(_, reception)| reception.is_collected)
             .filter_map(|(peer, _)| self.collection_of(peer))
     }
@@ -317,10 +317,10 @@ where
         schedule.heard_by(usize::from(self.config.id), self.round(), |sender| {
             let is_due = self.members().contains(sender as u16);
             let has_sent = |index: usize| {
-                let (peer, reception) = self.ledger.peers.listed_at(index);
+                let (peer, reception) = self.ledger.peers.active_at(index);
                 usize::from(peer.sender) == sender && (reception.is_heard || reception.early_round.is_some())
             };
-            is_complete &= !is_due || (0..self.ledger.peers.listed()).any(has_sent);
+            is_complete &= !is_due || (0..self.ledger.peers.active()).any(has_sent);
         });
         is_complete
     }

@@ -20,9 +20,9 @@ impl Corroboration {
         Self { at: now, rounds: 1 }
     }
 
-    /// Whether there is no claim, or nobody has repeated it for more than `patience` rounds.
-    pub(crate) const fn is_over(&self, now: u32, patience: u32) -> bool {
-        self.rounds == 0 || now.wrapping_sub(self.at) > patience
+    /// Whether there is no claim, or nobody has repeated it for more than `expiry_rounds` rounds.
+    pub(crate) const fn is_over(&self, now: u32, expiry_rounds: u32) -> bool {
+        self.rounds == 0 || now.wrapping_sub(self.at) > expiry_rounds
     }
 
     /// Notes that the claim was repeated in round `now`, which counts once. Returns whether it counted.

@@ -19,7 +19,7 @@ mod phases;
 
 pub use phases::Phases;
 
-use crate::linear::{add, change};
+use crate::linear::{add, zip_map_in_place};
 use crate::problem::Shape;
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ pub fn gather<'v, const PIECES: usize, S: Scalar>(
 /// `v −= η·t`, word by word; `steps` are packed by [`Steps::pack`].
 #[inline(always)]
 pub fn descend<S: Scalar>(steps: &[S], tracker: &[S], v: &mut [S]) {
-    change([tracker, steps], [v], |[t, step], [v]| [descended(v, step, t)]);
+    zip_map_in_place([tracker, steps], [v], |[t, step], [v]| [descended(v, step, t)]);
 }
 
 /// `v − η·t` for one word, eq. (6). [`descend`] applies it with one step per word, which vector registers need;
@@ -117,7 +117,7 @@ pub fn descend_with_momentum<S: Scalar>(
     accumulator: &mut [S],
     v: &mut [S],
 ) {
-    change([tracker, steps], [accumulator, v], |[t, step], [m, v]| {
+    zip_map_in_place([tracker, steps], [accumulator, v], |[t, step], [m, v]| {
         let m = accumulated(momentum, m, t);
         [m, descended(v, step, m)]
     });
@@ -138,5 +138,5 @@ pub fn pull_weight<S: Scalar>(heard: usize) -> S {
 /// `t += d⁺ − d`, and `d` becomes `d⁺`.
 #[inline(always)]
 pub fn track<S: Scalar>(newest: &[S], gradient: &mut [S], tracker: &mut [S]) {
-    change([newest], [gradient, tracker], |[new], [d, t]| [new, t + (new - d)]);
+    zip_map_in_place([newest], [gradient, tracker], |[new], [d, t]| [new, t + (new - d)]);
 }

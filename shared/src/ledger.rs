@@ -39,7 +39,7 @@
 //! ```
 
 use crate::fab::{Steps, accumulated, descended};
-use crate::linear::first_exception;
+use crate::linear::first_invalid;
 use crate::problem::Shape;
 
 /// Bits behind the point of an exact tracker: one is 2²⁰.
@@ -174,7 +174,7 @@ pub fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Resul
     const LIMIT: f32 = (i32::MAX / 2) as f32 / ONE;
     // Without their sign bit, floats have the order of their bits, and NaN comes after all of them.
     let fits = |new: f32| new.to_bits() << 1 < LIMIT.to_bits() << 1;
-    if let Some(word) = first_exception(newest, fits) {
+    if let Some(word) = first_invalid(newest, fits) {
         return Err(GradientError::at(newest, word));
     }
     for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {

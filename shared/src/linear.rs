@@ -12,9 +12,9 @@ mod narrow;
 mod wide;
 
 #[cfg(microcontroller)]
-pub use narrow::{add, axpy, change, dot, mat_vec, mats_transposed_vecs, scaled};
+pub use narrow::{add, axpy, dot, mat_vec, mats_transposed_vecs, scaled, zip_map_in_place};
 #[cfg(not(microcontroller))]
-pub use wide::{add, axpy, change, copy, dot, mat_vec, mats_transposed_vecs, scaled};
+pub use wide::{add, axpy, copy, dot, mat_vec, mats_transposed_vecs, scaled, zip_map_in_place};
 
 use crate::scalar::Scalar;
 
@@ -32,7 +32,7 @@ pub fn squared_norm<S: Scalar>(x: &[S]) -> S {
 
 /// Returns the index of the first invalid word. Tests all words without a branch first, because almost always all are valid.
 #[inline(always)]
-pub fn first_exception<S: Copy>(words: &[S], is_valid: impl Fn(S) -> bool) -> Option<usize> {
+pub fn first_invalid<S: Copy>(words: &[S], is_valid: impl Fn(S) -> bool) -> Option<usize> {
     let mut are_all = true;
     for &word in words {
         are_all &= is_valid(word);
@@ -115,8 +115,8 @@ mod tests {
             assert_eq!(one, other);
             let turn = |[x]: [f32; 1], [y, z]: [f32; 2]| [x * y - z, x + z];
             let ([mut first, mut second], [mut third, mut fourth]) = ([one, one], [one, one]);
-            wide::change([left], [&mut first[..rows], &mut second[..rows]], turn);
-            narrow::change([left], [&mut third[..rows], &mut fourth[..rows]], turn);
+            wide::zip_map_in_place([left], [&mut first[..rows], &mut second[..rows]], turn);
+            narrow::zip_map_in_place([left], [&mut third[..rows], &mut fourth[..rows]], turn);
             assert_eq!((first, second), (third, fourth));
         }
     }
@@ -125,8 +125,8 @@ mod tests {
     fn the_shortest_slice_decides() {
         let turn = |[x]: [f32; 1], [y, z]: [f32; 2]| [x + y, x + z];
         let (mut one, mut other) = ([1.0; 20], [2.0; 18]);
-        wide::change([&[3.0; 17]], [&mut one, &mut other], turn);
-        narrow::change([&[3.0; 17]], [&mut one, &mut other], turn);
+        wide::zip_map_in_place([&[3.0; 17]], [&mut one, &mut other], turn);
+        narrow::zip_map_in_place([&[3.0; 17]], [&mut one, &mut other], turn);
         assert_eq!((one[16], one[17], other[16], other[17]), (7.0, 1.0, 8.0, 2.0));
     }
 

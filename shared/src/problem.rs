@@ -95,7 +95,7 @@ impl Shape {
 
 /// The agent and the round of a gradient, which name the noise that belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct NoiseKey {
     /// The agent that takes the gradient.
     pub agent: u32,
     /// The round it is taken in.
@@ -157,7 +157,7 @@ pub enum Mismatch {
 ///
 /// ```
 /// use fabswarm_shared::problem::{
-///     Mismatch, Moment, Penalty, PenaltyForm, Problem, Shape, check_gradients,
+///     Mismatch, NoiseKey, Penalty, PenaltyForm, Problem, Shape, check_gradients,
 /// };
 ///
 /// /// f = (x − y)²/2, g = (y − site)²/2.
@@ -185,14 +185,14 @@ pub enum Mismatch {
 ///         (dx[0], dy[0]) = (x[0] - y[0], y[0] - x[0]);
 ///     }
 ///     fn lower_gradient(
-///         &self, _: Moment, _: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32],
+///         &self, _: NoiseKey, _: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32],
 ///     ) {
 ///         (dx[0], dy[0]) = (0.0, y[0] - self.site);
 ///     }
 /// }
 ///
 /// let penalty = Penalty { lambda: 10.0, normalise: false, form: PenaltyForm::OneSided };
-/// let moment = Moment { agent: 0, round: 0 };
+/// let moment = NoiseKey { agent: 0, round: 0 };
 /// let problem = Nearest { site: 2.0 };
 /// let (mut d, mut scratch) = ([0.0; 3], vec![0.0; problem.scratch_words()]);
 /// problem.penalty_gradient(&penalty, moment, &[0.0, 1.0, 1.0], &mut d, &mut scratch);
@@ -230,7 +230,7 @@ pub trait Problem<S: Scalar> {
     fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]);
 
     /// `∇g_i(x, y)` into `dx`, `dy`.
-    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]);
+    fn lower_gradient(&self, at: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]);
 
     /// Takes a fresh reading in `round`, if a sensor replaces data of the problem while it runs.
     fn take_reading(&mut self, _round: u32, _value: S) {}
@@ -247,7 +247,7 @@ pub trait Problem<S: Scalar> {
     ///
     /// $$d_x = \tfrac12\big(\nabla_x f(x,y) + \nabla_x f(x,z) + \lambda(\nabla_x g(x,y) - \nabla_x g(x,z))\big),\quad
     ///   d_z = \lambda\nabla_y g(x,z) - \nabla_y f(x,z)$$
-    fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
+    fn penalty_gradient(&self, penalty: &Penalty<S>, at: NoiseKey, v: &[S], d: &mut [S], scratch: &mut [S]) {
         let shape = self.shape();
         let scale = penalty.scale();
         let bound = scale * penalty.lambda;

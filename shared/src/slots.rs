@@ -19,9 +19,9 @@
 //! [`SlotSchedule`] takes local times and what was heard, and says what is due and when. A driver transmits and listens:
 //!
 //! ```
-//! use fabswarm_shared::slots::{SlotNeeds, SlotSchedule, SlotTask, Superframe};
+//! use fabswarm_shared::slots::{SlotConfig, SlotSchedule, SlotTask, Superframe};
 //!
-//! let superframe = Superframe::plan(&SlotNeeds { agents: 2, frame_us: 4256, ..SlotNeeds::default() })?;
+//! let superframe = Superframe::plan(&SlotConfig { agents: 2, frame_us: 4256, ..SlotConfig::default() })?;
 //! let mut schedule = SlotSchedule::new(superframe, 0, 0, 1_000_000);
 //! // It listens first; nobody is there, so it keeps its own time.
 //! assert_eq!(schedule.due().task, SlotTask::Found);
@@ -41,7 +41,7 @@ mod time_claim;
 
 pub use schedule::{Hearing, SlotDue, SlotSchedule, SlotTask};
 pub use stamp::{STAMP_MAX, STAMP_ROOM, Stamp};
-pub use superframe::{Error, SlotNeeds, Superframe};
+pub use superframe::{Error, SlotConfig, Superframe};
 
 #[cfg(test)]
 mod tests;

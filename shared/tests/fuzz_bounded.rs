@@ -11,7 +11,7 @@ use fabswarm_shared::problem::{
     SensorTrust,
 };
 use fabswarm_shared::provisioning::{Pace, Page};
-use fabswarm_shared::slots::{STAMP_MAX, SlotNeeds, Stamp, Superframe};
+use fabswarm_shared::slots::{STAMP_MAX, SlotConfig, Stamp, Superframe};
 use fabswarm_shared::wire::fragment::Fragmenter;
 use fabswarm_shared::wire::frame::{
     Admission, Challenge, DataHeader, Epoch, Frame, Hello, MembersHeader, SCHEMA, SilenceHeader,
@@ -340,7 +340,7 @@ fn write_page() {
             seed: 5,
         }),
     };
-    let superframe = Superframe::plan(&SlotNeeds::default()).unwrap();
+    let superframe = Superframe::plan(&SlotConfig::default()).unwrap();
     let slots = Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 };
     let deadline =
         Pace::Deadline { us: 1000, schedule: Graph { topology: Topology::Ring, agents: 10, seed: 1 } };

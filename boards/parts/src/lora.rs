@@ -32,7 +32,7 @@ const SENT: usize = 2 * packets_of(PACKET, MTU);
 /// Symbols before a packet, as `fabswarm boards plan` counts them.
 const PREAMBLE: u8 = 8;
 /// How long a command may take, and a packet beyond its airtime.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RADIO_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The channel of a board, from its `board.toml`.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +160,7 @@ impl<R: RadioKind> LoraLink<R> {
     /// Starts the radio. Call once.
     async fn start(radio: R, config: LoraConfig) -> Result<Self, RadioError> {
         let LoraConfig { chirps, frequency_khz, duty_per_mille, .. } = config;
-        let mut lora = in_time(PATIENCE, LoRa::new(radio, false, Delay)).await?;
+        let mut lora = in_time(RADIO_TIMEOUT, LoRa::new(radio, false, Delay)).await?;
         let modulation =
             lora.create_modulation_params(chirps.sf, chirps.bw, chirps.cr, 1000 * frequency_khz)?;
         let sent = lora.create_tx_packet_params(PREAMBLE.into(), false, true, false, &modulation)?;
@@ -188,7 +188,7 @@ impl<R: RadioKind> LoraLink<R> {
     async fn settle(&mut self) -> Result<(), RadioError> {
         let was_waiting = forget_interrupt();
         if core::mem::replace(&mut self.is_unsettled, true) && !was_waiting {
-            in_time(PATIENCE, self.lora.init()).await?;
+            in_time(RADIO_TIMEOUT, self.lora.init()).await?;
         }
         Ok(())
     }
@@ -199,8 +199,8 @@ impl<R: RadioKind> LoraLink<R> {
         self.settle().await?;
         let power_dbm = self.config.power_dbm;
         let prepared = self.lora.prepare_for_tx(&self.modulation, &mut self.sent, power_dbm, packet);
-        in_time(PATIENCE, prepared).await?;
-        in_time(airtime + PATIENCE, self.lora.tx()).await?;
+        in_time(RADIO_TIMEOUT, prepared).await?;
+        in_time(airtime + RADIO_TIMEOUT, self.lora.tx()).await?;
         self.is_unsettled = false;
         let ended = INTERRUPT.lock(|interrupt| interrupt.get().0);
         self.send_delay.measure(begun, ended, airtime);
@@ -210,7 +210,7 @@ impl<R: RadioKind> LoraLink<R> {
     async fn listen(&mut self, packet: &mut [u8]) -> Result<usize, RadioError> {
         self.settle().await?;
         let prepared = self.lora.prepare_for_rx(RxMode::Continuous, &self.modulation, &self.received);
-        in_time(PATIENCE, prepared).await?;
+        in_time(RADIO_TIMEOUT, prepared).await?;
         let outcome = self.lora.rx(&self.received, packet).await;
         // A damaged packet is no fault of the radio.
         self.is_unsettled = matches!(outcome, Err(RadioError::SPI | RadioError::Busy));

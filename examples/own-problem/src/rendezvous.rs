@@ -10,7 +10,7 @@
 //! Boards compile this file too: it needs neither the standard library nor a heap. nalgebra's vectors of a fixed size give the same
 //! bits on every machine.
 
-use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
+use fabswarm_shared::problem::{Mismatch, NoiseKey, Problem, Shape};
 use fabswarm_shared::provisioning::{Error, PageData, PageProblem, WriteError};
 use fabswarm_shared::scalar::Scalar;
 use nalgebra::{RealField, Vector2, convert};
@@ -68,7 +68,7 @@ impl<S: Scalar + RealField> Problem<S> for Rendezvous<'_, S> {
         dy.copy_from_slice((y - target).as_slice());
     }
 
-    fn lower_gradient(&self, _: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
+    fn lower_gradient(&self, _: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
         let [x, y, start] = [x, y, self.places].map(place);
         let pull = (y - x) * convert::<f64, S>(PULL);
         dx.copy_from_slice((-pull).as_slice());

@@ -3,7 +3,7 @@
 //! Both are bounded. A full incoming queue stops receiving from the link but never sending, so the agent can always send
 //! its packets and return to its incoming queue: no deadlock.
 
-use super::{Link, patience::Patience};
+use super::{Link, send_backoff::SendBackoff};
 use core::cell::Cell;
 use embassy_futures::select::{Either, select};
 use embassy_sync::{
@@ -120,7 +120,7 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
     mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer<PACKET>>,
     radio: &Cell<Option<RadioState>>,
 ) -> ! {
-    let mut patience = Patience::new();
+    let mut backoff = SendBackoff::new();
     loop {
         let receive = async {
             let mail = incoming.send().await;
@@ -136,7 +136,7 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
         };
         match select(due, receive).await {
             Either::First(mail) => {
-                if patience.send(link, mail.bytes(), mail.at, SEND_TIMEOUT).await {
+                if backoff.send(link, mail.bytes(), mail.at, SEND_TIMEOUT).await {
                     warn!("the link does not accept packets: they are dropped");
                 }
                 outgoing.receive_done();

@@ -1,6 +1,6 @@
 //! Frames over a radio, everything else over a cable.
 
-use super::{AirKind, Link, patience::Patience};
+use super::{AirKind, Link, send_backoff::SendBackoff};
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant};
 use fabswarm_shared::packet::{FRAME_OFFSET, RadioState, is_frame, write_frame_header};
@@ -14,7 +14,7 @@ const CABLE_TIMEOUT: Duration = Duration::from_millis(20);
 pub struct SplitLink<R, C, const PACKET: usize> {
     radio: R,
     cable: C,
-    patience: Patience,
+    backoff: SendBackoff,
     is_by_radio: bool,
     /// Receives from the cable while the radio has the caller's buffer.
     from_cable: [u8; PACKET],
@@ -23,7 +23,7 @@ pub struct SplitLink<R, C, const PACKET: usize> {
 impl<R, C, const PACKET: usize> SplitLink<R, C, PACKET> {
     /// Joins both links into one.
     pub const fn new(radio: R, cable: C) -> Self {
-        Self { radio, cable, patience: Patience::new(), is_by_radio: false, from_cable: [0; PACKET] }
+        Self { radio, cable, backoff: SendBackoff::new(), is_by_radio: false, from_cable: [0; PACKET] }
     }
 }
 
@@ -41,7 +41,7 @@ impl<R: Link, C: Link, const PACKET: usize> Link for SplitLink<R, C, PACKET> {
         match packet.get(FRAME_OFFSET..) {
             Some(frame) if self.is_by_radio && is_frame(packet) => self.radio.send_at(frame, at).await,
             _ if self.is_by_radio => {
-                self.patience.send(&mut self.cable, packet, at, CABLE_TIMEOUT).await;
+                self.backoff.send(&mut self.cable, packet, at, CABLE_TIMEOUT).await;
             }
             // There is no radio to come back to.
             _ => self.cable.send_at(packet, at).await,

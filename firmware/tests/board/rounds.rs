@@ -19,7 +19,7 @@ use fabswarm_shared::{
     graph::{Graph, Topology},
     packet::{Packet, RoundOver, Telemetry},
     provisioning::{self, Pace},
-    slots::{SlotNeeds, Superframe},
+    slots::{SlotConfig, Superframe},
 };
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -286,7 +286,7 @@ impl Link for MediumLink<'_> {
 #[test]
 fn boards_in_slots_hear_each_other() {
     let superframe =
-        Superframe::plan(&SlotNeeds { agents: 3, frame_us: 4000, tick_us: 200, ..SlotNeeds::default() })
+        Superframe::plan(&SlotConfig { agents: 3, frame_us: 4000, tick_us: 200, ..SlotConfig::default() })
             .unwrap();
     let pace = Pace::Slots { superframe, slot_bytes: 500, shared_bytes: 0 };
     let pages: Vec<_> = (0..3)
@@ -341,7 +341,7 @@ fn boards_in_slots_hear_each_other() {
 #[test]
 fn a_board_in_slots_takes_a_page_at_its_start() {
     let superframe =
-        Superframe::plan(&SlotNeeds { agents: 3, frame_us: 4000, ..SlotNeeds::default() }).unwrap();
+        Superframe::plan(&SlotConfig { agents: 3, frame_us: 4000, ..SlotConfig::default() }).unwrap();
     let pace = Pace::Slots { superframe, slot_bytes: 500, shared_bytes: 0 };
     let in_service = |packets: &[Vec<u8>]| {
         let waits = |packet: &Vec<u8>| matches!(Packet::decode(packet), Ok(Packet::Boot(boot)) if boot.page == Err(provisioning::Error::InService));

@@ -16,7 +16,7 @@ use board::LockStepBoard;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::Pace;
 use fabswarm_shared::wire::seal::Key;
-use fabswarm_sim::swarm::{AgentSetup, BoardChange, ReadingLog};
+use fabswarm_sim::swarm::{AgentSwarmConfig, BoardChange, ReadingLog};
 use fabswarm_sim::task::Task;
 use std::time::Instant;
 
@@ -48,7 +48,7 @@ impl LockStepBoards {
     /// power.
     pub(crate) fn start(
         task: &Task<f32>,
-        setup: &AgentSetup,
+        setup: &AgentSwarmConfig,
         locations: &[AgentLocation],
         rounds: u32,
         will_remember: impl Fn(usize) -> bool,

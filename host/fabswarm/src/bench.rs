@@ -18,7 +18,7 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::LinkSource;
 use fabswarm_sim::record::RunFolder;
 use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, PrecisionKind, Scenario, TopologyKind};
-use fabswarm_sim::swarm::{ExactFab, Swarm};
+use fabswarm_sim::swarm::{ArrayLedger, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, BuildError, NoObserver};
 use fabswarm_view::RecordedTrial;
@@ -116,7 +116,7 @@ pub fn measure_ledger(case: &BenchCase, way: LedgerEngine, seconds: f64) -> Resu
     let mut swarm: Box<dyn Swarm> = match way {
         LedgerEngine::Arrays => {
             let constants = trial::setup(&scenario)?.on_arrays(scenario.swarm.agents as u32 - 1);
-            Box::new(ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario)?, constants)?)
+            Box::new(ArrayLedger::new(Task::draw(&scenario), LinkSource::new(&scenario)?, constants)?)
         }
         LedgerEngine::Frames | LedgerEngine::SealedFrames => trial::build(&scenario)?,
     };

@@ -11,13 +11,13 @@
 //! | 6 | the books broke: mass was made or lost, and the answer cannot be trusted |
 //! | 130 | interrupted |
 
-/// Like the standard macro, through [`output`].
-macro_rules! print {
+/// Like the standard `print!`, through [`output`].
+macro_rules! out {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!($($text)+)) };
 }
 
-/// Like the standard macro, through [`output`].
-macro_rules! println {
+/// Like the standard `println!`, through [`output`].
+macro_rules! outln {
     ($($text:tt)+) => { $crate::cli::output::write(format_args!("{}\n", format_args!($($text)+))) };
 }
 

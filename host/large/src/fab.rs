@@ -213,7 +213,7 @@ impl<D: Device> Fab<D> {
         self.write_draw(draw)?;
         self.state.load(&self.device)?;
         self.state.differentiate(&self.device, 0)?;
-        self.state.follow(&self.device, 0)?;
+        self.state.track_gradients(&self.device, 0)?;
         self.state.sets[0].open();
         self.device.wait()
     }

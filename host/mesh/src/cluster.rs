@@ -79,7 +79,7 @@ impl Cluster {
     }
 
     /// Starts a run of `agents` agents with data of that `digest` on all hosts, which is ended when what is returned is dropped. `interrupted` is set when the
-    /// user of a host wants it to end; a host that is silent for longer than `patience` is lost, and the run fails.
+    /// user of a host wants it to end; a host that is silent for longer than `host_timeout` is lost, and the run fails.
     ///
     /// # Errors
     /// When the hosts cannot agree on it.
@@ -89,7 +89,7 @@ impl Cluster {
         scenario: &str,
         agents: usize,
         interrupted: &Arc<AtomicBool>,
-        patience: Duration,
+        host_timeout: Duration,
     ) -> Result<ClusterRun, Error> {
         let blocks = assign_blocks(&self.hosts, agents)?;
         for peer in &self.peers {
@@ -116,12 +116,12 @@ impl Cluster {
             scenario: scenario.to_owned(),
             hosts: places.clone(),
             host,
-            patience_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+            host_timeout_ms: u64::try_from(host_timeout.as_millis()).unwrap_or(u64::MAX),
             shares_memory: self.shares_memory,
         };
         let first = plan(0);
         let plans = (0..places.len()).map(|host| RunPlan { host, ..first.clone() }).collect();
-        let peers = self.peers.into_iter().map(|peer| HostPeer { patience, ..peer }).collect();
+        let peers = self.peers.into_iter().map(|peer| HostPeer { host_timeout, ..peer }).collect();
         ClusterRun::begin(plans, peers, interrupted)
     }
 }

@@ -45,7 +45,7 @@ struct HostDaemon {
 
 /// The configuration of a host.
 #[derive(Clone, Debug)]
-pub struct HostSetup {
+pub struct HostConfig {
     /// Its name; by default its address.
     pub name: Option<String>,
     /// The address to listen at; port 0 stands for a free one.
@@ -63,7 +63,7 @@ pub struct HostSetup {
 /// # Errors
 /// When it cannot listen.
 pub fn serve(
-    setup: &HostSetup,
+    setup: &HostConfig,
     cache: &Cache,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(HostEvent),

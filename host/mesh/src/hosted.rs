@@ -217,7 +217,7 @@ impl HostedRun {
     /// Answers requests that had to wait, until the run is over; runs on its own thread. When `interrupted`, the starter of the run is
     /// told that this host wants to leave it.
     pub(crate) fn answer_waiting(&self, interrupted: &AtomicBool) {
-        let not_yet_after = NOT_YET_AFTER.min(self.patience() / 4);
+        let not_yet_after = NOT_YET_AFTER.min(self.host_timeout() / 4);
         loop {
             let mut state = self.state();
             state.is_leaving |= interrupted.load(Ordering::Relaxed);
@@ -303,8 +303,8 @@ impl HostedRun {
     }
 
     /// Silence after which another host counts as lost.
-    pub(crate) fn patience(&self) -> Duration {
-        Duration::from_millis(self.plan.patience_ms)
+    pub(crate) fn host_timeout(&self) -> Duration {
+        Duration::from_millis(self.plan.host_timeout_ms)
     }
 
     /// Counts a parcel that has come.

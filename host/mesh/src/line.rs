@@ -17,7 +17,7 @@ use fabswarm_large::device::shared::SlabHandle;
 use fabswarm_large::fab::ParcelPart;
 
 /// Silence after which a host counts as lost.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const HOST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Silence after which we probe the host with a new connection, and the interval between probes. A probe is thrown away, so more
 /// frequent ones would crowd out real peers.
 const PROBE_AFTER: Duration = Duration::from_secs(2);
@@ -78,14 +78,14 @@ pub(crate) struct HostPeer {
     pub(crate) name: String,
     pub(crate) line: Box<dyn HostLine>,
     /// Silence after which it counts as lost.
-    pub(crate) patience: Duration,
+    pub(crate) host_timeout: Duration,
     /// Memory of used parcels: allocating costs more than writing to it.
     pub(crate) used: Mutex<Vec<Vec<u8>>>,
 }
 
 impl HostPeer {
     pub(crate) fn new(name: String, line: Box<dyn HostLine>) -> Self {
-        HostPeer { name, line, patience: PATIENCE, used: Mutex::default() }
+        HostPeer { name, line, host_timeout: HOST_TIMEOUT, used: Mutex::default() }
     }
 
     /// Takes back a parcel that was used, for the next one.
@@ -201,14 +201,14 @@ impl HostPeer {
         }
         if is_alive {
             *timer = ResponseTimer::begin();
-        } else if timer.probed.elapsed() >= PROBE_AFTER.min(self.patience / 2) {
+        } else if timer.probed.elapsed() >= PROBE_AFTER.min(self.host_timeout / 2) {
             timer.probed = Instant::now();
             self.line.reach().map_err(|what| Error::gone(&self.name, what))?;
         }
         let silent = timer.since.elapsed();
-        if silent >= self.patience {
+        if silent >= self.host_timeout {
             return Err(Error::from(Diagnostic::new(
-                format!("host {} has not answered for {} s", self.name, self.patience.as_secs()),
+                format!("host {} has not answered for {} s", self.name, self.host_timeout.as_secs()),
                 "see that it runs and is not stopped; `fabswarm host status` asks all hosts",
             )));
         }

@@ -70,7 +70,7 @@ pub struct RunPlan {
     /// The number of the host that is asked.
     pub host: usize,
     /// Silence after which a host counts as lost.
-    pub patience_ms: u64,
+    pub host_timeout_ms: u64,
     /// Whether hosts of one machine share memory.
     pub shares_memory: bool,
 }

@@ -55,7 +55,7 @@ fn take_part<D: SharedMemory>(
     // The other hosts by number; nothing for this one.
     let peer = |host: usize| -> Result<Option<HostPeer>, Diagnostic> {
         let other = (host != plan.host).then(|| dial(plan, host)).transpose()?;
-        Ok(other.map(|peer| HostPeer { patience: run.patience(), ..peer }))
+        Ok(other.map(|peer| HostPeer { host_timeout: run.host_timeout(), ..peer }))
     };
     let peers = (0..plan.hosts.len()).map(peer).collect::<Result<Vec<_>, _>>()?;
     let refused = |what: &dyn Display| Error::refused(&plan.hosts[plan.host].name, what);

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use fabswarm_shared::problem::{AnyProblem, Moment, Problem};
+use fabswarm_shared::problem::{AnyProblem, NoiseKey, Problem};
 use fabswarm_sim::task::{Task, TaskProblem};
 
 use fabswarm_sim::method::{Network, Oracle};
@@ -30,7 +30,7 @@ impl BellmanError {
         };
         let states = self.task.shape().y;
         let (mut dx, mut target) = (vec![0.0; x.len()], vec![0.0; states]);
-        let at = Moment { agent: agent as u32, round };
+        let at = NoiseKey { agent: agent as u32, round };
         // ∇_y g at y = 0 is −c_g times what y should be.
         problem.lower_gradient(at, x, &vec![0.0; states], &mut dx, &mut target, &mut []);
         target.iter_mut().for_each(|target| *target /= -problem.lower_weight);

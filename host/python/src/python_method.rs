@@ -1,7 +1,7 @@
 //! Methods written in Python, one object per agent.
 
 use crate::python_problem::{FirstError, array_words, words};
-use fabswarm_shared::problem::{Moment, Problem, Shape};
+use fabswarm_shared::problem::{NoiseKey, Problem, Shape};
 use fabswarm_sim::Diagnostic;
 use fabswarm_sim::swarm::{MethodFrames, MethodStates, RoundMethod};
 use fabswarm_sim::task::Task;
@@ -70,7 +70,7 @@ impl ProblemShare {
         x: &Bound<'py, PyAny>,
         y: &Bound<'py, PyAny>,
     ) -> PyResult<LevelGradient<'py>> {
-        let at = Moment { agent: self.agent as u32, round: self.round.load(Ordering::Relaxed) };
+        let at = NoiseKey { agent: self.agent as u32, round: self.round.load(Ordering::Relaxed) };
         self.gradient("lower_gradient", [x, y], |problem, x, y, dx, dy, scratch| {
             problem.lower_gradient(at, x, y, dx, dy, scratch);
         })

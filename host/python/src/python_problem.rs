@@ -1,6 +1,6 @@
 //! Problems written in Python, one object per agent.
 
-use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
+use fabswarm_shared::problem::{Mismatch, NoiseKey, Problem, Shape};
 use fabswarm_shared::provisioning::{self, PageData, PageProblem, WriteError};
 use fabswarm_sim::task::OwnTask;
 use numpy::{Element, PyArray1, PyReadonlyArray1};
@@ -189,7 +189,15 @@ impl Problem<f32> for PythonShare<'_> {
         self.gradient("upper_gradient", [x, y], dx, dy);
     }
 
-    fn lower_gradient(&self, _: Moment, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32]) {
+    fn lower_gradient(
+        &self,
+        _: NoiseKey,
+        x: &[f32],
+        y: &[f32],
+        dx: &mut [f32],
+        dy: &mut [f32],
+        _: &mut [f32],
+    ) {
         self.gradient("lower_gradient", [x, y], dx, dy);
     }
 

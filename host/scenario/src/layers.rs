@@ -9,7 +9,7 @@ use super::choices::{AlgorithmKind, ModeKind, ProblemKind, TopologyKind, Trainin
 use super::command::ScenarioCommand;
 use super::error::{Error, ValueSource};
 use super::flag::Flag;
-use super::settings::{Setting, check, read, shown};
+use super::settings::{Assignment, check, read, shown};
 use super::template::{self, at, keys};
 use super::{AlgorithmSection, Scenario};
 
@@ -173,7 +173,7 @@ pub fn resolve_text_for(
     let in_file = settings.len();
     for flag in flags {
         check(flag.key, &flag.value, &ValueSource::Flag(flag.key.flag.to_owned()))?;
-        settings.push(Setting { path: flag.key.path, value: flag.value.clone() });
+        settings.push(Assignment { path: flag.key.path, value: flag.value.clone() });
     }
 
     let mut document = template::document().clone();
@@ -230,7 +230,7 @@ pub fn resolve_text_for(
 }
 
 /// The settings of the file at `path`, which must not be for another command.
-fn file_settings(command: ScenarioCommand, path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
+fn file_settings(command: ScenarioCommand, path: &Path, text: &str) -> Result<Vec<Assignment>, Error> {
     let mut settings = read(path, text)?;
     if let Some((key, other)) = settings.iter().find_map(|setting| command.other_of(setting.path)) {
         let (path, other) = (path.display(), other.name());
@@ -246,7 +246,7 @@ fn file_settings(command: ScenarioCommand, path: &Path, text: &str) -> Result<Ve
 }
 
 /// The defaults of the command, and of what `settings` choose.
-fn default_settings(command: ScenarioCommand, settings: &[Setting]) -> Result<Vec<Setting>, Error> {
+fn default_settings(command: ScenarioCommand, settings: &[Assignment]) -> Result<Vec<Assignment>, Error> {
     let mut defaults = match command.defaults() {
         Some(text) => {
             let mut defaults = read(Path::new(command.name()), text)?;
@@ -258,7 +258,7 @@ fn default_settings(command: ScenarioCommand, settings: &[Setting]) -> Result<Ve
     let data = settings.iter().rev().find(|setting| setting.path == "training.data");
     if data.and_then(|setting| setting.value.as_str()).is_some_and(is_own_data) {
         // Nobody expects that their own labels are made wrong.
-        defaults.push(Setting { path: "training.corruption_rate", value: Value::from(0.0) });
+        defaults.push(Assignment { path: "training.corruption_rate", value: Value::from(0.0) });
     }
     Ok(defaults)
 }
@@ -289,7 +289,7 @@ fn scenario_of(document: &DocumentMut) -> Scenario {
 }
 
 /// Whether a setting of the file at `file` names another file. Training data may also be a word.
-fn names_file(file: &Path, setting: &Setting) -> bool {
+fn names_file(file: &Path, setting: &Assignment) -> bool {
     let name = setting.value.as_str().unwrap_or_default();
     let is_beside = || file.parent().is_some_and(|folder| folder.join(name).exists());
     template::key(setting.path).is_some_and(|key| key.is_file)
@@ -314,14 +314,14 @@ fn beside(file: &Path, value: &mut Value) {
 
 /// Says where a file written for another choice than that of the flags keeps the choice's own defaults out, as a file does
 /// that was printed whole.
-fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, Error> {
+fn kept_note(defaults: &[Assignment], file: &[Assignment]) -> Result<Option<String>, Error> {
     let own = chosen(&CHOICE_DEFAULTS, file)?;
-    let value = |settings: &[Setting], path: &str| {
+    let value = |settings: &[Assignment], path: &str| {
         let setting = settings.iter().rev().find(|setting| setting.path == path);
         setting.map(|setting| setting.value.to_string().trim().to_owned())
     };
     // A choice without a layer of its own has the defaults of the template.
-    let default = |layer: &[Setting], path: &str| {
+    let default = |layer: &[Assignment], path: &str| {
         value(layer, path).or_else(|| template::key(path).map(|key| key.default.to_owned()))
     };
     let mut kept: Vec<&str> = Vec::new();
@@ -341,7 +341,7 @@ fn kept_note(defaults: &[Setting], file: &[Setting]) -> Result<Option<String>, E
 }
 
 /// The defaults of what `settings` choose.
-fn chosen(layers: &[(&[Choice], &str)], settings: &[Setting]) -> Result<Vec<Setting>, Error> {
+fn chosen(layers: &[(&[Choice], &str)], settings: &[Assignment]) -> Result<Vec<Assignment>, Error> {
     let mut defaults = Vec::new();
     let is_chosen = |(key, words): &Choice| {
         let chosen = settings.iter().rev().find(|setting| setting.path == *key);

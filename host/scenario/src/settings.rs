@@ -11,13 +11,13 @@ use super::template::{self, ScenarioKey, ValueKind, keys};
 const VERSION: i64 = 1;
 
 /// A checked value on its way into the scenario.
-pub(super) struct Setting {
+pub(super) struct Assignment {
     pub(super) path: &'static str,
     pub(super) value: Value,
 }
 
 /// Reads what a scenario file sets, and checks it.
-pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
+pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, Error> {
     let at = |span: Option<std::ops::Range<usize>>| {
         let before = text.get(..span.map_or(0, |span| span.start)).unwrap_or(text);
         ValueSource::File(path.to_owned(), before.matches('\n').count() + 1)
@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Setting>, Error> {
             return Err(origin.refuse(what, format!("give {} instead of a table", known.kind.name())));
         };
         check(known, value, &origin)?;
-        settings.push(Setting { path: known.path, value: value.clone() });
+        settings.push(Assignment { path: known.path, value: value.clone() });
         Ok(())
     };
     for (name, item) in document.iter() {

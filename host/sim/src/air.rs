@@ -78,7 +78,7 @@ struct Arrival {
 }
 
 /// A frame of an intruder, to one agent only or to all.
-type Stranger = (Option<usize>, Arrival);
+type InjectedCopy = (Option<usize>, Arrival);
 
 /// A copy that arrives in a later slot.
 #[derive(Clone, Debug)]
@@ -198,7 +198,7 @@ impl Air {
     }
 
     /// Frames that an intruder sends in `slot`, based on those it recorded in earlier slots.
-    fn strangers(&mut self, slot: u32) -> Vec<Stranger> {
+    fn strangers(&mut self, slot: u32) -> Vec<InjectedCopy> {
         let Self { intruder: Some(intruder), outages, transmissions, .. } = self else {
             return Vec::new();
         };
@@ -234,7 +234,7 @@ impl Air {
     }
 
     /// Fills `arrivals` with what arrives at `receiver`.
-    fn collect(&mut self, slot: u32, receiver: usize, strangers: &[Stranger], late: &[(u32, Arrival)]) {
+    fn collect(&mut self, slot: u32, receiver: usize, strangers: &[InjectedCopy], late: &[(u32, Arrival)]) {
         self.arrivals.clear();
         let first = late.partition_point(|&(other, _)| (other as usize) < receiver);
         let late = late[first..].iter().take_while(|late| late.0 as usize == receiver);
@@ -307,7 +307,7 @@ impl Air {
     }
 
     /// Adds what an intruder sends. It leaves all that the swarm sends as it is, and comes before it where that may do harm.
-    fn receive_of_intruder(&mut self, receiver: usize, strangers: &[Stranger], relays: Option<Relays>) {
+    fn receive_of_intruder(&mut self, receiver: usize, strangers: &[InjectedCopy], relays: Option<Relays>) {
         let Self { transmissions, arrivals, counters, .. } = self;
         let genuine = arrivals.len();
         for &(victim, stranger) in strangers {

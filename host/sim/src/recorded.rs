@@ -10,7 +10,7 @@ pub use file::RecordedProblem;
 pub use snapshot::{Snapshot, largest_difference};
 
 use crate::scenario::PrecisionKind;
-use crate::swarm::{FabConstants, MixingRule, PlainFab, Swarm, SwarmError};
+use crate::swarm::{ArrayFab, ArrayFabConfig, MixingRule, Swarm, SwarmError};
 use crate::task::{PolicyEvaluationData, Task};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fab::{Order, Steps};
@@ -63,7 +63,7 @@ fn check_connectivity(recorded: &RecordedProblem) -> Result<(), Disconnected> {
 }
 
 fn replay_in<S: Scalar>(recorded: &RecordedProblem) -> Result<Vec<Snapshot>, Error> {
-    let constants = FabConstants {
+    let constants = ArrayFabConfig {
         steps: Steps {
             x: S::from_f64(recorded.steps.x),
             y: S::from_f64(recorded.steps.y),
@@ -83,7 +83,7 @@ fn replay_in<S: Scalar>(recorded: &RecordedProblem) -> Result<Vec<Snapshot>, Err
     };
     let task = Task::PolicyEvaluation(PolicyEvaluationData::new(recorded.chain()));
     let trace: Trace<'_> = recorded.trace();
-    let mut swarm = PlainFab::at(task, trace, constants, converted(recorded.start()));
+    let mut swarm = ArrayFab::at(task, trace, constants, converted(recorded.start()));
     let mut snapshots = Vec::new();
     for &round in recorded.rounds() {
         while swarm.round() < round {

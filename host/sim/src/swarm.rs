@@ -23,19 +23,19 @@ mod view;
 pub use fabswarm_shared::fab::Phases;
 
 pub use agents::{
-    AgentProblem, AgentSetup, AgentSwarm, BoardChange, BoardReports, BoardWarning, DigestCounts, HeapPeers,
-    Remote, ShadowRound, UncollectedMass,
+    AgentProblem, AgentSwarm, AgentSwarmConfig, BoardChange, BoardReports, BoardWarning, DigestCounts,
+    HeapPeers, Remote, ShadowRound, UncollectedMass,
 };
 pub use answer::{Answer, AnswerVariable};
 pub(crate) use baseline::Baseline;
 pub use books::{BrokenBooks, Imbalance};
-pub use exact::{ExactFab, LedgerConstants};
+pub use exact::{ArrayLedger, ArrayLedgerConfig};
 pub use links::LinkTable;
 pub use measure::{ErrorKind, Meter, Metrics, States};
 pub use method_swarm::{MethodFrames, MethodStates, MethodSwarm, RoundMethod};
-pub use plain::{FabConstants, MixingRule, PlainFab};
+pub use plain::{ArrayFab, ArrayFabConfig, MixingRule};
 pub use readings::ReadingLog;
-pub(crate) use unguarded::UnguardedFab;
+pub(crate) use unguarded::FaultyAirFab;
 pub use view::{
     AgentCondition, AgentView, BoardView, LinkView, MOST_AGENTS_IN_FULL, MOST_AGENTS_SEEN, SwarmView,
     ViewRequest,

@@ -22,7 +22,7 @@ pub use sensor_trust::SimulatedSensor;
 
 use crate::scenario::{self, ProblemKind, Scenario};
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, Problem, Shape};
+use fabswarm_shared::problem::{AnyProblem, NoiseKey, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ impl<S: Scalar> Task<S> {
         &self,
         shape: Shape,
         penalty: &Penalty<S>,
-        at: Moment,
+        at: NoiseKey,
         v: &mut [S],
         d: &mut [S],
         scratch: &mut [S],
@@ -200,7 +200,7 @@ impl<S: Scalar> Task<S> {
     fn project_and_take_any_gradient(
         &self,
         penalty: &Penalty<S>,
-        at: Moment,
+        at: NoiseKey,
         v: &mut [S],
         d: &mut [S],
         scratch: &mut [S],

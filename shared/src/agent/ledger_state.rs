@@ -9,8 +9,8 @@ use super::state_field::VECTORS;
 use super::{Config, Error, Fault, FaultCause, MemberSet, Received, Refusal};
 use crate::fab::{Order, Steps, gather, pull_weight};
 use crate::ledger::{self, ShareWeights};
-use crate::linear::{first_exception, scaled};
-use crate::problem::{Moment, Problem, Shape};
+use crate::linear::{first_invalid, scaled};
+use crate::problem::{NoiseKey, Problem, Shape};
 use crate::wire;
 use crate::wire::payload::{Decoder, Encoder, Width};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -117,7 +117,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
     /// Inserts a peer from a saved state, and returns it with room for its ρ.
     pub(super) fn restore_peer(&mut self, config: &Config, sender: u16) -> Option<&mut Peer<WORDS>> {
         let at = self.find_or_insert(config, sender)?;
-        let (peer, reception) = self.peers.list(at);
+        let (peer, reception) = self.peers.activate(at);
         *reception = Reception::new();
         reception.decoder.forget();
         peer.reset();
@@ -138,8 +138,8 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         self.sent = self.v;
         self.sigma = [0; WORDS];
         self.carry = [0; WORDS];
-        for index in 0..self.peers.listed() {
-            self.peers.listed_at_mut(index).1.reset();
+        for index in 0..self.peers.active() {
+            self.peers.active_at_mut(index).1.reset();
         }
         for place in 0..self.peers.len() {
             self.peers.get_mut(place).reset();
@@ -170,7 +170,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
 
     /// Receptions of this round, in ascending order of senders.
     pub(super) fn receptions(&self) -> impl Iterator<Item = (&Peer<WORDS>, &Reception<WORDS>)> {
-        (0..self.peers.listed()).map(|index| self.peers.listed_at(index))
+        (0..self.peers.active()).map(|index| self.peers.active_at(index))
     }
 
     /// Decodes the payload that the peer at a place sent in `round`. Returns [`Received::Taken`] if it is to be taken with
@@ -181,7 +181,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         if self.peers.get(at).taken_round.is_some_and(|taken| round <= taken) {
             return Received::Stale;
         }
-        let (peer, reception) = self.peers.list(at);
+        let (peer, reception) = self.peers.activate(at);
         if reception.early_round.is_some_and(|early| round <= early) {
             return Received::Stale;
         }
@@ -198,7 +198,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
             Err(error) => return Received::Refused(Refusal::Wire(error)),
             Ok(coverage) => reception.has_v = coverage.v,
         }
-        if first_exception(v, |word: f32| word.abs() <= largest).is_some() {
+        if first_invalid(v, |word: f32| word.abs() <= largest).is_some() {
             // The next payload cannot build on such a one.
             reception.decoder = Decoder::new();
             return Received::Refused(Refusal::Magnitude);
@@ -214,7 +214,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
     /// be waited for in this round.
     pub(super) fn take(&mut self, at: usize, round: u32, now: u32, is_heard: bool) {
         let words = self.words();
-        let (peer, reception) = self.peers.list(at);
+        let (peer, reception) = self.peers.activate(at);
         reception.take(peer, round, words, &mut self.t);
         peer.taken_at = now;
         reception.is_heard = is_heard;
@@ -223,8 +223,8 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
     /// Goes on in a later round: of the frames that wait, mass alone is taken.
     pub(super) fn skip_rounds(&mut self) {
         let words = self.words();
-        for index in 0..self.peers.listed() {
-            let (peer, reception) = self.peers.listed_at_mut(index);
+        for index in 0..self.peers.active() {
+            let (peer, reception) = self.peers.active_at_mut(index);
             reception.skip(peer, words, &mut self.t[..words]);
         }
     }
@@ -242,7 +242,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         let words = exchanged.len();
         if config.phases.pulls(round) {
             let peers = &self.peers;
-            let fresh = (0..peers.listed()).map(|index| peers.listed_at(index).1);
+            let fresh = (0..peers.active()).map(|index| peers.active_at(index).1);
             let fresh = fresh.filter(|reception| reception.is_fresh);
             let sums = &mut self.sent[exchanged.clone()];
             gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
@@ -258,7 +258,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
             }
         }
         problem.project(&mut self.v[..self.shape.x]);
-        if let Some(word) = first_exception(self.decision(), f32::is_finite) {
+        if let Some(word) = first_invalid(self.decision(), f32::is_finite) {
             return Err(Fault::in_decision(word));
         }
         self.take_gradient(config, problem, round.saturating_add(1))
@@ -272,7 +272,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         round: u32,
     ) -> Result<(), Fault> {
         let words = self.shape.words();
-        let at = Moment { agent: u32::from(config.id), round };
+        let at = NoiseKey { agent: u32::from(config.id), round };
         let (v, gradient) = (&self.v[..words], &mut self.gradient[..words]);
         problem.penalty_gradient(&config.penalty, at, v, gradient, &mut self.scratch);
         let exchanged = self.shape.exchanged();
@@ -309,8 +309,8 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         round: u32,
         is_waiting: bool,
     ) -> (bool, Option<Fault>) {
-        for index in 0..self.peers.listed() {
-            self.peers.listed_at_mut(index).1.begin_round();
+        for index in 0..self.peers.active() {
+            self.peers.active_at_mut(index).1.begin_round();
         }
         if is_waiting {
             self.sent = self.v;
@@ -337,17 +337,17 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
             let (carry, sigma) = (&mut self.carry[..words], &mut self.sigma[..words]);
             ledger::give(&self.share_weights, granularity, t, carry, sigma);
         }
-        for index in 0..self.peers.listed() {
-            let (peer, reception) = self.peers.listed_at_mut(index);
+        for index in 0..self.peers.active() {
+            let (peer, reception) = self.peers.active_at_mut(index);
             reception.take_early(peer, round, words, &mut self.t[..words]);
             if reception.is_heard {
                 peer.taken_at = round;
             }
         }
         if config.width == Width::Full {
-            self.peers.unlist_idle();
+            self.peers.deactivate_idle();
         }
-        (has_news, first_exception(&self.sent, f32::is_finite).map(Fault::in_decision))
+        (has_news, first_invalid(&self.sent, f32::is_finite).map(Fault::in_decision))
     }
 
     /// Writes the payload of `round` and returns its length.

@@ -153,10 +153,10 @@ impl Membership {
 
     /// Ends a round of an agent that takes part: gives up members that nobody has heard for too long, and returns whether that opened
     /// an epoch.
-    pub(super) fn give_up_on_the_silent(&mut self, config: &Config) -> bool {
-        let Some(patience) = config.give_up_after else { return false };
+    pub(super) fn evict_silent_members(&mut self, config: &Config) -> bool {
+        let Some(silent_rounds) = config.give_up_after else { return false };
         let mut members = self.members;
-        for id in (0..MemberSet::CAPACITY as u16).filter(|&id| self.silence.of(id) > patience.get()) {
+        for id in (0..MemberSet::CAPACITY as u16).filter(|&id| self.silence.of(id) > silent_rounds.get()) {
             members.remove(id);
         }
         let next = self.epoch.next(config.id).filter(|_| members != self.members);

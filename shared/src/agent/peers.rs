@@ -1,7 +1,7 @@
 //! An agent's record of the others that it hears.
 //!
 //! A [`Peer`] lasts for as long as the agent runs, and there may be a thousand of them. A [`Reception`] holds what came of a sender
-//! in this round or waits for the next one; only those that are *listed* are looked at in a round.
+//! in this round or waits for the next one; only those that are *active* are looked at in a round.
 
 use crate::ledger;
 use crate::wire::payload::Decoder;
@@ -186,20 +186,20 @@ pub trait Peers<const WORDS: usize> {
     /// Removes all of them.
     fn clear(&mut self);
 
-    /// The peer at a place with its reception, which is listed from here on.
-    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
+    /// The peer at a place with its reception, which is active from here on.
+    fn activate(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
 
-    /// How many receptions are listed.
-    fn listed(&self) -> usize;
+    /// How many receptions are active.
+    fn active(&self) -> usize;
 
-    /// A listed reception with its peer, in ascending order of senders.
-    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>);
+    /// An active reception with its peer, in ascending order of senders.
+    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>);
 
     /// The same, for writing.
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
+    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
 
-    /// May unlist receptions that are [idle](Reception::is_idle), where payloads do not build on each other.
-    fn unlist_idle(&mut self) {}
+    /// May deactivate receptions that are [idle](Reception::is_idle), where payloads do not build on each other.
+    fn deactivate_idle(&mut self) {}
 }
 
 /// A peer and its reception side by side, as on a microcontroller.
@@ -209,7 +209,7 @@ pub struct PeerSlot<const WORDS: usize> {
     reception: Reception<WORDS>,
 }
 
-/// Room for a fixed number of peers in ascending order; all of them are listed.
+/// Room for a fixed number of peers in ascending order; all of them are active.
 impl<const WORDS: usize, const MEMBERS: usize> Peers<WORDS> for heapless::Vec<PeerSlot<WORDS>, MEMBERS> {
     fn len(&self) -> usize {
         self.as_slice().len()
@@ -246,22 +246,22 @@ impl<const WORDS: usize, const MEMBERS: usize> Peers<WORDS> for heapless::Vec<Pe
         self.clear();
     }
 
-    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
+    fn activate(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         let PeerSlot { peer, reception } = &mut self[place];
         (peer, reception)
     }
 
-    fn listed(&self) -> usize {
+    fn active(&self) -> usize {
         self.as_slice().len()
     }
 
-    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
+    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
         let PeerSlot { peer, reception } = &self[index];
         (peer, reception)
     }
 
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
-        self.list(index)
+    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
+        self.activate(index)
     }
 }
 
@@ -295,24 +295,24 @@ impl<L: Peers<WORDS>, const WORDS: usize> Peers<WORDS> for &mut L {
         (**self).clear();
     }
 
-    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
-        (**self).list(place)
+    fn activate(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
+        (**self).activate(place)
     }
 
-    fn listed(&self) -> usize {
-        (**self).listed()
+    fn active(&self) -> usize {
+        (**self).active()
     }
 
-    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
-        (**self).listed_at(index)
+    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
+        (**self).active_at(index)
     }
 
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
-        (**self).listed_at_mut(index)
+    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
+        (**self).active_at_mut(index)
     }
 
-    fn unlist_idle(&mut self) {
-        (**self).unlist_idle();
+    fn deactivate_idle(&mut self) {
+        (**self).deactivate_idle();
     }
 }
 
@@ -343,10 +343,10 @@ mod tests {
         let mut lent = &mut peers;
         assert!(Peers::is_empty(&lent) && Peers::insert(&mut lent, 0, 4));
         Peers::<2>::get_mut(&mut lent, 0).taken_at = 7;
-        Peers::<2>::list(&mut lent, 0).1.is_heard = true;
-        assert_eq!((Peers::len(&lent), lent.listed(), lent.find(4), lent.find(5)), (1, 1, Ok(0), Err(1)));
+        Peers::<2>::activate(&mut lent, 0).1.is_heard = true;
+        assert_eq!((Peers::len(&lent), lent.active(), lent.find(4), lent.find(5)), (1, 1, Ok(0), Err(1)));
         assert_eq!(Peers::get(&lent, 0).taken_at, 7);
-        assert!(lent.listed_at(0).1.is_heard && lent.listed_at_mut(0).1.is_heard);
+        assert!(lent.active_at(0).1.is_heard && lent.active_at_mut(0).1.is_heard);
         assert_eq!(Peers::in_order(&lent).count(), 1);
         Peers::clear(&mut lent);
         assert!(Peers::is_empty(&peers));

@@ -33,7 +33,7 @@ where
             self.membership.settle_alone();
             if !self.is_waiting() {
                 self.fault = self.ledger.end_round(&self.config, &self.problem, round, heard).err();
-                if self.membership.give_up_on_the_silent(&self.config) {
+                if self.membership.evict_silent_members(&self.config) {
                     self.begin_epoch();
                 }
             }

@@ -10,7 +10,7 @@ use super::Mode;
 use crate::corroboration::{Claim, Corroboration};
 
 /// Own rounds after which a claim that nobody repeats makes room for another.
-const PATIENCE: u32 = 16;
+const EXPIRY_ROUNDS: u32 = 16;
 
 /// Rounds by which a sender may be ahead before a single frame is not enough to believe it.
 const ROUNDS_AHEAD: u32 = 64;
@@ -81,7 +81,7 @@ impl RoundSync {
         if is_data && frame_round == self.own {
             self.data_at = self.own;
         }
-        let is_late = is_data && self.own > self.data_at.saturating_add(PATIENCE);
+        let is_late = is_data && self.own > self.data_at.saturating_add(EXPIRY_ROUNDS);
         frame_round > self.own.saturating_add(u32::from(!is_late))
     }
 
@@ -105,7 +105,8 @@ impl RoundSync {
         if let Some(lead) = self.lead.filter(|&lead| ahead <= lead) {
             return if reach >= lead { self.hear() } else { FrameAge::Rejected };
         }
-        if self.support.is_over(self.own, PATIENCE) || ahead > self.claimed.saturating_add_unsigned(late) {
+        if self.support.is_over(self.own, EXPIRY_ROUNDS) || ahead > self.claimed.saturating_add_unsigned(late)
+        {
             (self.claimed, self.support) = (ahead, Corroboration::begun(self.own));
         } else if reach >= self.claimed && self.support.repeat(self.own) {
             self.claimed = self.claimed.max(ahead);
@@ -198,7 +199,7 @@ mod tests {
         let mut sync = RoundSync::pending(10, Some(0));
         assert_eq!(sync.observe(u32::MAX / 2, 0), FrameAge::Rejected);
         let found = (11..40).find(|&own| observed(&mut sync, own + 70, own, 0) == FrameAge::Advanced);
-        assert_eq!(found, Some(10 + PATIENCE + 1 + u32::from(Corroboration::ENOUGH) - 1));
+        assert_eq!(found, Some(10 + EXPIRY_ROUNDS + 1 + u32::from(Corroboration::ENOUGH) - 1));
         assert_eq!(sync.present(), sync.own + 70);
     }
 
@@ -210,8 +211,8 @@ mod tests {
             sync.own = own;
             sync.is_left_behind(own + ahead, is_data)
         };
-        assert!((100..=100 + PATIENCE).all(|own| !is_left_behind(1, own, true)));
-        let own = 101 + PATIENCE;
+        assert!((100..=100 + EXPIRY_ROUNDS).all(|own| !is_left_behind(1, own, true)));
+        let own = 101 + EXPIRY_ROUNDS;
         assert!(!is_left_behind(1, own, false), "other joiners may be ahead");
         assert!(is_left_behind(1, own, true) && is_left_behind(2, own, false));
         assert!(!is_left_behind(0, own, true) && !is_left_behind(1, own, true));

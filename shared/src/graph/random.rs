@@ -28,7 +28,7 @@ pub(super) fn senders<const LANES: usize>(
             certain[lane] = agent.checked_sub(1).unwrap_or(nobody - 1);
         }
     }
-    let patience = patience(probability);
+    let mean_skip = mean_skip(probability);
     let mut streams = Streams::<LANES>::new(graph.seed, first as u32, round, Purpose::Edges);
     let mut draws = [0; LANES];
     for number in 0.. {
@@ -41,7 +41,7 @@ pub(super) fn senders<const LANES: usize>(
         let mut senders = [0; LANES];
         let mut is_open = false;
         for lane in 0..LANES {
-            let passed = passed_over((draws[lane] >> 40) as u32, patience);
+            let passed = geometric_skip((draws[lane] >> 40) as u32, mean_skip);
             let bound = if candidates[lane] <= certain[lane] { certain[lane] } else { nobody };
             let candidate = (candidates[lane] + passed).min(bound);
             is_open |= candidate < nobody;
@@ -62,7 +62,7 @@ const DRAWS: u32 = 1 << 24;
 const MOST: u32 = (1 << 22) - 1;
 
 /// Agents skipped per halving of a uniform draw; infinite if the probability is zero.
-fn patience(probability: f64) -> f32 {
+fn mean_skip(probability: f64) -> f32 {
     // The subtraction keeps the sign of what is divided by positive where the logarithm is zero.
     (1.0 / (0.0 - libm::log(1.0 - probability) * core::f64::consts::LOG2_E)) as f32
 }
@@ -71,11 +71,11 @@ fn patience(probability: f64) -> f32 {
 /// multiples of 2⁻²⁴. In f32 with a polynomial, because it runs for every edge; additions and products only, so that every
 /// machine computes the same bits.
 #[inline(always)]
-fn passed_over(draw: u32, patience: f32) -> u32 {
+fn geometric_skip(draw: u32, mean_skip: f32) -> u32 {
     /// Beside it an f32 has no digits behind the point: adding it rounds, and leaves the integer in the lowest bits.
     const ROUNDING: f32 = (3 << 22) as f32;
     let halvings = 0.0 - log2((draw + 1) as f32 * (1.0 / DRAWS as f32));
-    let passed = halvings * patience;
+    let passed = halvings * mean_skip;
     // False for NaN (zero times infinity), which counts as infinitely many.
     let passed = if passed < MOST as f32 { passed } else { MOST as f32 };
     (passed - 0.5 + ROUNDING).to_bits() & MOST
@@ -123,10 +123,10 @@ mod tests {
     #[test]
     fn the_number_passed_over_is_geometric() {
         for probability in [0.001, 0.05, 0.3, 0.9] {
-            let patience = patience(probability);
+            let mean_skip = mean_skip(probability);
             let mut counts = [0u32; 8];
             for draw in 0..DRAWS {
-                let passed = passed_over(draw, patience) as usize;
+                let passed = geometric_skip(draw, mean_skip) as usize;
                 if passed < counts.len() {
                     counts[passed] += 1;
                 }
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn probabilities_zero_and_one_are_exact() {
         for draw in [0, 1, DRAWS / 2, DRAWS - 2, DRAWS - 1] {
-            assert_eq!(passed_over(draw, patience(1.0)), 0);
-            assert!(passed_over(draw, patience(0.0)) >= MOST - 1);
-            assert!(passed_over(draw, patience(1e-300)) >= MOST - 1);
+            assert_eq!(geometric_skip(draw, mean_skip(1.0)), 0);
+            assert!(geometric_skip(draw, mean_skip(0.0)) >= MOST - 1);
+            assert!(geometric_skip(draw, mean_skip(1e-300)) >= MOST - 1);
         }
     }
 

@@ -8,7 +8,7 @@ const LANES: usize = 4;
 /// Replaces elements of the same number of all `out`, by what `change` makes of them and of those of all `given`; over the
 /// shortest of all.
 #[inline(always)]
-pub fn change<const GIVEN: usize, const OUT: usize, S: Scalar>(
+pub fn zip_map_in_place<const GIVEN: usize, const OUT: usize, S: Scalar>(
     given: [&[S]; GIVEN],
     out: [&mut [S]; OUT],
     change: impl Fn([S; GIVEN], [S; OUT]) -> [S; OUT],

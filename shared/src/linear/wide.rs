@@ -10,25 +10,25 @@ const LANES: usize = 4;
 /// `y += x`, over the shorter of both.
 #[inline(always)]
 pub fn add<S: Scalar>(x: &[S], y: &mut [S]) {
-    change([x], [y], |[x], [y]| [y + x]);
+    zip_map_in_place([x], [y], |[x], [y]| [y + x]);
 }
 
 /// `out = x`, over the shorter of both. In registers, where `copy_from_slice` calls a function for rows of middling length.
 #[inline(always)]
 pub fn copy<S: Scalar>(x: &[S], out: &mut [S]) {
-    change([x], [out], |[x], _| [x]);
+    zip_map_in_place([x], [out], |[x], _| [x]);
 }
 
 /// `y += a·x`, over the shorter of both.
 #[inline(always)]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
-    change([x], [y], |[x], [y]| [y + a * x]);
+    zip_map_in_place([x], [y], |[x], [y]| [y + a * x]);
 }
 
 /// `out = a·x`, over the shorter of both.
 #[inline(always)]
 pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
-    change([x], [out], |[x], _| [a * x]);
+    zip_map_in_place([x], [out], |[x], _| [a * x]);
 }
 
 /// Replaces elements of the same number of all `out`, by what `change` makes of them and of those of all `given`; over the
@@ -36,7 +36,7 @@ pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
 ///
 /// Blocks are fetched before any is written: then no compiler has to find out at run time whether slices overlap.
 #[inline(always)]
-pub fn change<const GIVEN: usize, const OUT: usize, S: Scalar>(
+pub fn zip_map_in_place<const GIVEN: usize, const OUT: usize, S: Scalar>(
     given: [&[S]; GIVEN],
     mut out: [&mut [S]; OUT],
     change: impl Fn([S; GIVEN], [S; OUT]) -> [S; OUT],

@@ -60,7 +60,7 @@ macro_rules! delegate_problem {
         }
         fn lower_gradient(
             &self,
-            at: $crate::problem::Moment,
+            at: $crate::problem::NoiseKey,
             x: &[$scalar],
             y: &[$scalar],
             dx: &mut [$scalar],
@@ -76,7 +76,7 @@ macro_rules! delegate_problem {
         fn penalty_gradient(
             &self,
             penalty: &$crate::problem::Penalty<$scalar>,
-            at: $crate::problem::Moment,
+            at: $crate::problem::NoiseKey,
             v: &[$scalar],
             d: &mut [$scalar],
             scratch: &mut [$scalar],

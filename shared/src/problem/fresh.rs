@@ -85,7 +85,7 @@ impl<'a> PageProblem<'a> for SensedProblem<'a> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::problem::Moment;
+    use crate::problem::NoiseKey;
     use std::vec;
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(sensed.check(), Ok(()));
         let gradient = |problem: &dyn Problem<f32>| {
             let (mut dx, mut dy) = (vec![0.0; 2], vec![0.0; 1]);
-            let at = Moment { agent: 0, round: 0 };
+            let at = NoiseKey { agent: 0, round: 0 };
             problem.lower_gradient(at, &[0.1, 0.2], &[0.7], &mut dx, &mut dy, &mut []);
             (dx, dy)
         };

@@ -1,6 +1,6 @@
 //! Gradients against finite differences.
 
-use super::{Moment, Penalty, PenaltyForm, Problem};
+use super::{NoiseKey, Penalty, PenaltyForm, Problem};
 use crate::scalar::Scalar;
 
 /// A gradient of a problem.
@@ -97,7 +97,7 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
     let mut memory = [[S::ZERO; ROOM]; 3];
     let [point, gradient, scratch] = &mut memory;
     let (point, gradient) = (&mut point[..shape.words()], &mut gradient[..shape.words()]);
-    let moment = Moment { agent: 0, round: 0 };
+    let moment = NoiseKey { agent: 0, round: 0 };
     let (one_sided, symmetric) = (PenaltyForm::OneSided, PenaltyForm::Symmetric);
     let oracles = [(GradientKind::Upper, one_sided), (GradientKind::Lower, one_sided)];
     let penalties = [(GradientKind::Penalty, one_sided), (GradientKind::Penalty, symmetric)];
@@ -196,7 +196,7 @@ mod tests {
         }
         fn lower_gradient(
             &self,
-            _: Moment,
+            _: NoiseKey,
             _: &[f32],
             y: &[f32],
             dx: &mut [f32],

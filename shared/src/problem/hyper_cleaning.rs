@@ -6,7 +6,7 @@
 //! (the paper's eq. (19)). ψ_j belongs to one sample of one agent and never leaves it.
 
 use super::softmax::{Classes, Samples};
-use super::{Mismatch, Moment, Problem, Shape};
+use super::{Mismatch, NoiseKey, Problem, Shape};
 use crate::linear::{axpy, squared_norm};
 use crate::scalar::Scalar;
 
@@ -57,7 +57,7 @@ impl<S: Scalar> Problem<S> for HyperCleaning<'_, S> {
         self.classes.mean_gradient(y, &self.validation, dy, scratch);
     }
 
-    fn lower_gradient(&self, _: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
+    fn lower_gradient(&self, _: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
         let share = self.share();
         dy.fill(S::ZERO);
         self.classes.accumulate(y, &self.train, dy, scratch, |sample, loss| {

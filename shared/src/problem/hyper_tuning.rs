@@ -6,7 +6,7 @@
 //! and FAB diverges; [`Problem::project`] keeps τ ≥ 0.
 
 use super::softmax::{Classes, Samples};
-use super::{Mismatch, Moment, Problem, Shape};
+use super::{Mismatch, NoiseKey, Problem, Shape};
 use crate::linear::{axpy, squared_norm};
 use crate::scalar::Scalar;
 
@@ -47,7 +47,7 @@ impl<S: Scalar> Problem<S> for HyperTuning<'_, S> {
         self.classes.mean_gradient(y, &self.validation, dy, scratch);
     }
 
-    fn lower_gradient(&self, _: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
+    fn lower_gradient(&self, _: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
         dx[0] = squared_norm(y);
         self.classes.mean_gradient(y, &self.train, dy, scratch);
         axpy(x[0] + x[0], y, dy);

@@ -8,8 +8,8 @@
 //!
 //! (the paper's eqs. (17) and (18), with their factors as parameters).
 
-use super::{Mismatch, Moment, Penalty, PenaltyForm, Problem, Shape};
-use crate::linear::{change, mat_transposed_vec, mat_vec, mats_transposed_vecs, squared_norm};
+use super::{Mismatch, NoiseKey, Penalty, PenaltyForm, Problem, Shape};
+use crate::linear::{mat_transposed_vec, mat_vec, mats_transposed_vecs, squared_norm, zip_map_in_place};
 use crate::rng::{Purpose, Stream};
 use crate::scalar::Scalar;
 
@@ -41,7 +41,7 @@ impl<S: Scalar> PolicyEvaluation<'_, S> {
 
     /// `N·x + ωξ` into `out`: what y should be, without the reward.
     #[inline(always)]
-    fn returns(&self, at: Moment, x: &[S], out: &mut [S]) {
+    fn returns(&self, at: NoiseKey, x: &[S], out: &mut [S]) {
         mat_vec(self.successors, x, out);
         if self.reward_noise > S::ZERO {
             self.add_noise(at, out);
@@ -51,7 +51,7 @@ impl<S: Scalar> PolicyEvaluation<'_, S> {
     /// Kept out of the way of the loops that are compiled around a host's gradient.
     #[cfg_attr(not(microcontroller), cold)]
     #[cfg_attr(microcontroller, inline(always))]
-    fn add_noise(&self, at: Moment, out: &mut [S]) {
+    fn add_noise(&self, at: NoiseKey, out: &mut [S]) {
         let mut noise = Stream::new(self.seed, at.agent, at.round, Purpose::Noise);
         for out in out {
             *out += self.reward_noise * S::from_f64(noise.gaussian_f64());
@@ -120,7 +120,7 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
         }
     }
 
-    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
+    fn lower_gradient(&self, at: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
         self.returns(at, x, dy);
         for ((dy, &y), &reward) in dy.iter_mut().zip(y).zip(self.rewards) {
             *dy = self.lower_weight * (y - (*dy + reward));
@@ -134,7 +134,7 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
     /// The same numbers as the default, to rounding, with two products fewer: y and z share their targets, and Nᵀ is applied
     /// once to the difference of both residuals, from which the targets cancel and with them their rounding.
     #[inline(always)]
-    fn penalty_gradient(&self, penalty: &Penalty<S>, at: Moment, v: &[S], d: &mut [S], scratch: &mut [S]) {
+    fn penalty_gradient(&self, penalty: &Penalty<S>, at: NoiseKey, v: &[S], d: &mut [S], scratch: &mut [S]) {
         let shape = self.shape();
         let scale = penalty.scale();
         let bound = scale * penalty.lambda * self.lower_weight;
@@ -169,7 +169,7 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
                     turn(given, [misfit[state], gap[state], dy[state], dz[state]]);
             }
         } else {
-            change([y, z, rewards], [misfit, gap, dy, dz], turn);
+            zip_map_in_place([y, z, rewards], [misfit, gap, dy, dz], turn);
         }
         let (misfit, gap) = scratch.split_at(shape.y);
         mats_transposed_vecs([(self.features, misfit), (self.successors, &gap[..shape.y])], dx);
@@ -210,7 +210,7 @@ mod tests {
         let numbers = random(1, 30);
         let problem = problem(&numbers, 0.5);
         let v = random(4, 14);
-        let at = Moment { agent: 3, round: 8 };
+        let at = NoiseKey { agent: 3, round: 8 };
         for form in [PenaltyForm::OneSided, PenaltyForm::Symmetric] {
             let penalty = Penalty { lambda: 60.0, normalise: true, form };
             let mut fused = vec![0.0; 14];

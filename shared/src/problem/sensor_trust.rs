@@ -10,7 +10,7 @@
 //!
 //! u belongs to this agent's own sensors and never travels.
 
-use super::{Mismatch, Moment, Problem, Shape};
+use super::{Mismatch, NoiseKey, Problem, Shape};
 use crate::linear::{axpy, dot, squared_norm};
 use crate::scalar::Scalar;
 
@@ -104,7 +104,7 @@ impl<S: Scalar> Problem<S> for SensorTrust<'_, S> {
         self.calibrated.for_each(y, |_, basis, miss| axpy(share * miss, basis, dy));
     }
 
-    fn lower_gradient(&self, _: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
+    fn lower_gradient(&self, _: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], _: &mut [S]) {
         dx.fill(S::ZERO);
         dy.fill(S::ZERO);
         let share = self.readings.share();

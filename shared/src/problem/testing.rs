@@ -1,7 +1,7 @@
 //! Random numbers and finite differences, shared by the tests of all problems.
 
 extern crate std;
-use super::{Mismatch, Moment, Penalty, Problem, Shape};
+use super::{Mismatch, NoiseKey, Penalty, Problem, Shape};
 use crate::rng::{Purpose, Stream};
 use crate::scalar::Scalar;
 use std::vec;
@@ -35,7 +35,7 @@ impl<S: Scalar, P: Problem<S>> Problem<S> for OraclesOnly<'_, P> {
     fn upper_gradient(&self, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
         self.0.upper_gradient(x, y, dx, dy, scratch);
     }
-    fn lower_gradient(&self, at: Moment, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
+    fn lower_gradient(&self, at: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
         self.0.lower_gradient(at, x, y, dx, dy, scratch);
     }
 }
@@ -43,7 +43,7 @@ impl<S: Scalar, P: Problem<S>> Problem<S> for OraclesOnly<'_, P> {
 pub(super) fn default_penalty_gradient(
     problem: &impl Problem<f64>,
     penalty: &Penalty<f64>,
-    at: Moment,
+    at: NoiseKey,
     v: &[f64],
 ) -> Vec<f64> {
     let plain = OraclesOnly(problem);

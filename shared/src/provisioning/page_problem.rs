@@ -11,7 +11,7 @@ use crate::problem::{AnyProblem, Problem};
 ///
 /// ```
 /// use fabswarm_shared::provisioning::{Error, PageData, PageProblem, WriteError};
-/// # use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
+/// # use fabswarm_shared::problem::{Mismatch, NoiseKey, Problem, Shape};
 ///
 /// /// f = (x − y)²/2, g = Σ(y − site)²/2.
 /// #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ use crate::problem::{AnyProblem, Problem};
 /// #     fn upper_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 { 0.0 }
 /// #     fn lower_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 { 0.0 }
 /// #     fn upper_gradient(&self, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
-/// #     fn lower_gradient(&self, _: Moment, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
+/// #     fn lower_gradient(&self, _: NoiseKey, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
 /// # }
 ///
 /// impl<'a> PageProblem<'a> for Nearest<'a> {

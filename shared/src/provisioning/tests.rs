@@ -4,10 +4,10 @@ extern crate std;
 use super::*;
 use crate::graph::Topology;
 use crate::problem::{
-    Classes, HyperCleaning, HyperTuning, Mismatch, Moment, PolicyEvaluation, Problem, Readings, Samples,
+    Classes, HyperCleaning, HyperTuning, Mismatch, NoiseKey, PolicyEvaluation, Problem, Readings, Samples,
     SensorTrust, Shape,
 };
-use crate::slots::SlotNeeds;
+use crate::slots::SlotConfig;
 use proptest::prelude::*;
 use std::{format, vec, vec::Vec};
 
@@ -101,7 +101,7 @@ fn every_problem_round_trips_through_a_page() {
 
 #[test]
 fn slots_round_trip_and_must_be_sound() {
-    let superframe = Superframe::plan(&SlotNeeds { shared_us: 9000, ..SlotNeeds::default() }).unwrap();
+    let superframe = Superframe::plan(&SlotConfig { shared_us: 9000, ..SlotConfig::default() }).unwrap();
     let in_slots = |superframe| Page {
         pace: Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 },
         ..page(policy_evaluation())
@@ -160,7 +160,8 @@ impl Problem<f32> for OwnSites<'_> {
         0.0
     }
     fn upper_gradient(&self, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
-    fn lower_gradient(&self, _: Moment, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
+    fn lower_gradient(&self, _: NoiseKey, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {
+    }
 }
 
 impl<'a> PageProblem<'a> for OwnSites<'a> {

@@ -24,7 +24,7 @@ pub enum Error {
 
 /// Requirements on the slots of a swarm, and the quality of its clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotNeeds {
+pub struct SlotConfig {
     /// Agents with a slot.
     pub agents: u16,
     /// Time on the air of the packets of a round's frame, gaps between them included.
@@ -51,7 +51,7 @@ pub struct SlotNeeds {
     pub quiet_every: u8,
 }
 
-impl Default for SlotNeeds {
+impl Default for SlotConfig {
     fn default() -> Self {
         Self {
             agents: 10,
@@ -104,7 +104,7 @@ impl Superframe {
     ///
     /// # Errors
     /// Where no layout does.
-    pub fn plan(needs: &SlotNeeds) -> Result<Self, Error> {
+    pub fn plan(needs: &SlotConfig) -> Result<Self, Error> {
         if needs.agents == 0 || needs.frame_us == 0 {
             return Err(Error::Empty);
         }
@@ -129,7 +129,7 @@ impl Superframe {
         }
     }
 
-    fn with_guard(needs: &SlotNeeds, guard_us: u32) -> Self {
+    fn with_guard(needs: &SlotConfig, guard_us: u32) -> Self {
         let slot = |airtime_us: u32| if airtime_us == 0 { 0 } else { airtime_us.saturating_add(guard_us) };
         Self {
             agents: needs.agents,

@@ -129,7 +129,7 @@ impl Nodes {
 }
 
 fn superframe(agents: u16) -> Superframe {
-    Superframe::plan(&SlotNeeds { agents, shared_us: 9000, ..SlotNeeds::default() }).unwrap()
+    Superframe::plan(&SlotConfig { agents, shared_us: 9000, ..SlotConfig::default() }).unwrap()
 }
 
 proptest! {
@@ -281,13 +281,13 @@ fn frame_with_zeros_before_its_sender_keeps_its_superframe() {
 
 #[test]
 fn guard_time_covers_the_drift() {
-    let needs = SlotNeeds { agents: 20, ..SlotNeeds::default() };
+    let needs = SlotConfig { agents: 20, ..SlotConfig::default() };
     let superframe = Superframe::plan(&needs).unwrap();
     let drift_us = superframe.length_us() * 8 * 80 / 1_000_000;
     assert!(u64::from(superframe.guard_us) >= 2 * drift_us);
     assert!(u64::from(superframe.guard_us) <= 2 * (drift_us + 2 * 2 * 5 + 4), "{superframe:?}");
-    assert_eq!(Superframe::plan(&SlotNeeds { ppm: 50_000, ..needs }), Err(Error::Drift { ppm: 50_000 }));
-    assert_eq!(Superframe::plan(&SlotNeeds { agents: 0, ..needs }), Err(Error::Empty));
+    assert_eq!(Superframe::plan(&SlotConfig { ppm: 50_000, ..needs }), Err(Error::Drift { ppm: 50_000 }));
+    assert_eq!(Superframe::plan(&SlotConfig { agents: 0, ..needs }), Err(Error::Empty));
 }
 
 #[test]

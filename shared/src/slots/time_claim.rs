@@ -22,12 +22,12 @@ pub(super) struct TimeClaim {
 
 impl TimeClaim {
     /// Superframes of silence after which a claim makes room for one of a higher root.
-    const PATIENCE: u32 = 8;
+    const EXPIRY_ROUNDS: u32 = 8;
 
     /// Notes a time that was heard in this agent's superframe `now` and returns whether it is believed. Of several, that of the
     /// lowest root is pursued.
     pub(super) fn observe(&mut self, heard: TimeLead, now: u32, superframe: &Superframe) -> bool {
-        let is_over = self.support.is_over(now, Self::PATIENCE);
+        let is_over = self.support.is_over(now, Self::EXPIRY_ROUNDS);
         if !is_over && self.time.is_continued_by(&heard, superframe) {
             self.support.repeat(now);
             self.time = heard;

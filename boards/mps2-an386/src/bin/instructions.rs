@@ -15,7 +15,7 @@ use fabswarm_shared::{
     fab::{Steps, gather},
     ledger::{self, ShareWeights, accumulate, descend},
     linear::scaled,
-    problem::{AnyProblem, Moment, Penalty, PenaltyForm, PolicyEvaluation, Problem, Shape},
+    problem::{AnyProblem, NoiseKey, Penalty, PenaltyForm, PolicyEvaluation, Problem, Shape},
     wire::seal::{Key, Opener, Sealer, VolatileBoots},
 };
 use registers::Registers;
@@ -174,7 +174,7 @@ extern "C" fn count_all() -> ! {
 
     let (mut d, mut scratch) = ([0.0; WORDS], [0.0; WORDS]);
     let gradient = measure(&mut || {
-        any.penalty_gradient(&PENALTY, Moment { agent: 0, round: 1 }, &own, &mut d, &mut scratch);
+        any.penalty_gradient(&PENALTY, NoiseKey { agent: 0, round: 1 }, &own, &mut d, &mut scratch);
     });
     let (mut c_d, mut c_scratch) = ([0.0; WORDS], [0.0; WORDS]);
     let c_problem = CPolicyEvaluation {

@@ -6,7 +6,7 @@ use crate::provision::uf2::Uf2Image;
 use fabswarm_board_file::{ChipReading, ImageFormat, LoraChannel, Radio, Uf2Drive};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::{FlashImage, FlashJob, FlashRegion, PartNumber};
-use fabswarm_sim::air::radio::{LoraSettings, RadioKind};
+use fabswarm_sim::air::radio::{LoraModulation, RadioKind};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ impl BoardFile {
             Radio::Ieee802154(_) => RadioKind::Ieee802154,
             Radio::EspNow(_) => RadioKind::EspNow,
             Radio::Lora(LoraChannel { spreading, bandwidth_khz, duty_per_mille, .. }) => {
-                RadioKind::Lora(LoraSettings { spreading, bandwidth_khz, duty_per_mille })
+                RadioKind::Lora(LoraModulation { spreading, bandwidth_khz, duty_per_mille })
             }
         })
     }
@@ -86,7 +86,8 @@ impl BoardFile {
         let is_kept = match (has, planned) {
             (RadioKind::Lora(has), RadioKind::Lora(planned)) => {
                 let duty_per_mille = has.duty_per_mille;
-                planned.duty_per_mille <= duty_per_mille && LoraSettings { duty_per_mille, ..planned } == has
+                planned.duty_per_mille <= duty_per_mille
+                    && LoraModulation { duty_per_mille, ..planned } == has
             }
             (has, planned) => has == planned,
         };

@@ -287,7 +287,7 @@ fn a_socket_in_use_is_reported() {
 }
 
 /// Native boards for `agents` of a swarm of ten.
-fn native_boards(agents: &[usize], task: &Task<f32>, setup: &AgentSetup) -> LockStepBoards {
+fn native_boards(agents: &[usize], task: &Task<f32>, setup: &AgentSwarmConfig) -> LockStepBoards {
     let mut locations = [AgentLocation::InProcess; 10];
     agents.iter().for_each(|&agent| locations[agent] = AgentLocation::Board(BoardKind::Native));
     LockStepBoards::start(task, setup, &locations, 20, |_| false, None, (None, None)).unwrap()

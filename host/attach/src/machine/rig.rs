@@ -64,7 +64,7 @@ impl Rig {
     /// The ports to look at: those that `pattern` matches, or else those of the rig, if each of its chips has one.
     #[must_use]
     pub fn ports(rig: Option<&Self>, pattern: Option<&str>) -> Vec<PathBuf> {
-        let of_rig = || rig?.chip.iter().map(|chip| chip.port.clone()).collect();
+        let of_rig = || rig?.chip.iter().map(|chip| chip.port.clone()).collect::<Option<_>>();
         match pattern {
             None => of_rig().unwrap_or_else(|| serial::ports(None)),
             Some(_) => serial::ports(pattern),

@@ -5,20 +5,20 @@ use crate::firmware::{board_file::BoardFile, firmware_crate::FirmwareConfig};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::{PAGE_ROOM, Pace, Page, PageProblem, WriteError};
 use fabswarm_sim::air::radio::RadioKind;
-use fabswarm_sim::swarm::AgentSetup;
+use fabswarm_sim::swarm::AgentSwarmConfig;
 use fabswarm_sim::task::{SimulatedSensor, Task, TaskProblem};
 use zeroize::{Zeroize, Zeroizing};
 
 pub(crate) struct PageMaker<'a> {
     task: &'a Task<f32>,
-    setup: &'a AgentSetup,
+    setup: &'a AgentSwarmConfig,
     pace: Pace,
     rounds: u32,
     start: Vec<f32>,
 }
 
 impl<'a> PageMaker<'a> {
-    pub(crate) fn new(task: &'a Task<f32>, setup: &'a AgentSetup, pace: Pace, rounds: u32) -> Self {
+    pub(crate) fn new(task: &'a Task<f32>, setup: &'a AgentSwarmConfig, pace: Pace, rounds: u32) -> Self {
         let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         Self { task, setup, pace, rounds, start }

@@ -12,7 +12,7 @@ use fabswarm_shared::problem::AnyProblem;
 use fabswarm_shared::provisioning::{BOARD_MEMBERS, BOARD_MEMBERS_LARGE, BOARD_WORDS, PAGE_ROOM, Pace, Page};
 use fabswarm_shared::wire::payload::Width;
 use fabswarm_shared::wire::seal::TAG;
-use fabswarm_sim::air::radio::{RadioKind, RadioNeeds, RadioPlan, RadioTiming};
+use fabswarm_sim::air::radio::{RadioConfig, RadioKind, RadioPlan, RadioTiming};
 use fabswarm_sim::scenario::{Scenario, WidthKind};
 use fabswarm_sim::swarm::HeapPeers;
 use fabswarm_sim::trial::{self, ExactAgents};
@@ -109,7 +109,7 @@ pub struct SwarmPlan {
     /// The slots, encoded for a page.
     pub pace: Pace,
     /// The demands on the slots.
-    pub needs: RadioNeeds,
+    pub needs: RadioConfig,
     /// Words of a decision, and how many of them travel.
     pub words: usize,
     /// Words that travel.
@@ -164,7 +164,7 @@ impl SwarmPlan {
         let width = setup.config.width;
         let is_narrow = width != Width::Full;
         let section = &scenario.radio;
-        let needs = RadioNeeds {
+        let needs = RadioConfig {
             agents: count,
             frame_bytes: bytes(width),
             shared_bytes: if is_narrow { bytes(Width::Full) } else { 0 },
@@ -219,7 +219,7 @@ impl SwarmPlan {
 }
 
 /// The slots, encoded for a page. Control frames have room in shared slots, or behind each frame where there are none.
-fn pace(slots: &RadioPlan, needs: &RadioNeeds, is_narrow: bool) -> Pace {
+fn pace(slots: &RadioPlan, needs: &RadioConfig, is_narrow: bool) -> Pace {
     let short = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX);
     let (slot_bytes, shared_bytes) = match is_narrow {
         true => (needs.frame_bytes, needs.shared_bytes + needs.control_bytes),

@@ -5,7 +5,7 @@ use crate::firmware::MOST_WORDS;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::wire::frame::Frame;
-use fabswarm_sim::swarm::{AgentProblem, AgentSetup, HeapPeers};
+use fabswarm_sim::swarm::{AgentProblem, AgentSwarmConfig, HeapPeers};
 use fabswarm_sim::task::Task;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -170,7 +170,11 @@ impl FlightReplay {
         !self.tracks[agent].is_lost && self.tracks[agent].ended >= rounds
     }
 
-    pub(crate) fn new(task: &Arc<Task<f32>>, setup: &AgentSetup, agents: usize) -> Result<Self, Diagnostic> {
+    pub(crate) fn new(
+        task: &Arc<Task<f32>>,
+        setup: &AgentSwarmConfig,
+        agents: usize,
+    ) -> Result<Self, Diagnostic> {
         let mut start = vec![0.0; task.shape().words()];
         task.start(&mut start);
         let shadow = |agent: usize| {

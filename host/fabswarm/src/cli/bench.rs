@@ -52,10 +52,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if let Err(error) = &numpy {
         eprintln!("NumPy is left out: {error}");
     }
-    println!("plain FAB, policy evaluation, 45 scalars per agent; rounds per second, median of {repeats}\n");
-    println!(
+    outln!("plain FAB, policy evaluation, 45 scalars per agent; rounds per second, median of {repeats}\n");
+    outln!(
         "{:>8}  {:<16} {:>12} {:>12} {:>12} {:>8} {:>8}",
-        "agents", "links", "f32", "f64", "NumPy f64", "f32/Np", "f64/Np"
+        "agents",
+        "links",
+        "f32",
+        "f64",
+        "NumPy f64",
+        "f32/Np",
+        "f64/Np"
     );
     for case in CASES {
         let (mut singles, mut doubles, mut peers) = (Vec::new(), Vec::new(), Vec::new());
@@ -66,20 +72,20 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 peers.push(numpy.measure(&case, seconds)?);
             }
         }
-        println!("{}", row(&case, bench::median(&singles), bench::median(&doubles), &peers));
+        outln!("{}", row(&case, bench::median(&singles), bench::median(&doubles), &peers));
     }
     recorded(repeats, seconds)?;
     for case in CASES.iter().filter(|case| !case.fits_dense_matrices()) {
         let gigabytes = case.dense_bytes() / 1_000_000_000;
-        println!(
+        outln!(
             "\n{} agents: one dense matrix would take {gigabytes} GB, so NumPy is not asked.",
             case.agents
         );
     }
     ledger(repeats, seconds, numpy.as_ref().ok())?;
     match process_memory::peak_resident_bytes() {
-        Some(bytes) => println!("peak memory of this process: {} MB", bytes / 1_000_000),
-        None => println!("peak memory of this process: unknown on this system"),
+        Some(bytes) => outln!("peak memory of this process: {} MB", bytes / 1_000_000),
+        None => outln!("peak memory of this process: unknown on this system"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,7 +109,7 @@ fn recorded(repeats: u32, seconds: f64) -> Result<()> {
         recorded.push(bench::measure_recorded(case, (rate * seconds) as u64 + 1000)?);
     }
     let (plain, recorded) = (bench::median(&plain), bench::median(&recorded));
-    println!(
+    outln!(
         "\n{} agents, f32, as `fabswarm run` with metrics, files and figure: {recorded:.1} rounds per second, {:.2} of bare rounds",
         case.agents,
         recorded / plain
@@ -129,22 +135,23 @@ fn ledger(repeats: u32, seconds: f64, numpy: Option<&NumPy>) -> Result<()> {
             }
         }
         let medians = rates.map(|rates| bench::median(&rates));
-        println!(
+        outln!(
             "\nledger, balance checked, {} agents, paper topology, ν = {}; rounds per second, median of {repeats}\n",
-            case.agents, case.edge_probability
+            case.agents,
+            case.edge_probability
         );
         for ((_, name), rate) in ways.iter().zip(medians) {
-            println!("{name:<28} {rate:>12.1} {:>6.2} of arrays", rate / medians[0]);
+            outln!("{name:<28} {rate:>12.1} {:>6.2} of arrays", rate / medians[0]);
         }
         if !peers.is_empty() {
             let peer = bench::median(&peers);
-            println!(
+            outln!(
                 "{:<28} {peer:>12.1} {:>6.2} times as fast: encrypted frames",
                 "NumPy, plain FAB, dense f64",
                 medians[2] / peer
             );
         }
-        println!(
+        outln!(
             "encryption takes {:.0} % of a round with encrypted frames",
             100.0 * (1.0 - medians[2] / medians[1])
         );

@@ -83,9 +83,9 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
     let folder = cache.folder(entry);
     match outcome? {
         FetchOutcome::AlreadyThere => {
-            println!("{}: already there, every file checked: {}", entry.name, folder.display())
+            outln!("{}: already there, every file checked: {}", entry.name, folder.display())
         }
-        FetchOutcome::Fetched => println!(
+        FetchOutcome::Fetched => outln!(
             "{}: {:.1} MB fetched in {:.0?}, every file checked: {}",
             entry.name,
             bar.length().unwrap_or(0) as f64 / 1e6,
@@ -97,7 +97,7 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
 }
 
 fn list(cache: &Cache) {
-    println!("cache: {}", cache.root().display());
+    outln!("cache: {}", cache.root().display());
     for entry in catalogue::entries() {
         let state = match cache.state(entry) {
             CacheState::Absent => "-",
@@ -105,9 +105,9 @@ fn list(cache: &Cache) {
             CacheState::Present => "here",
         };
         let megabytes = entry.packages.iter().map(|package| package.bytes).sum::<u64>() as f64 / 1e6;
-        println!("{:<14} {state:<10} {megabytes:>5.0} MB  {}  [{}]", entry.name, entry.about, entry.terms);
+        outln!("{:<14} {state:<10} {megabytes:>5.0} MB  {}  [{}]", entry.name, entry.about, entry.terms);
     }
-    println!(
+    outln!(
         "{:<14} {:<10} {:>5} MB  600 + 200 images of fashion-mnist, inside the program",
         data::SAMPLE,
         "here",
@@ -127,7 +127,7 @@ fn write_tokens(cache: &Cache, matches: &ArgMatches) -> Result<()> {
     let tokenizer = Tokenizer::from_folder(&data::model_folder(cache, model)?)?;
     let dataset = data::load(cache, data)?.tokenise(&tokenizer, usize::try_from(*length)?);
     tokens::save(&dataset, out)?;
-    println!(
+    outln!(
         "{}: {} + {} sentences of {length} tokens",
         out.display(),
         dataset.train.labels.len(),

@@ -52,7 +52,7 @@ impl Diagnosis {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if matches.get_flag("udev-rules") {
-        print!("{RULES}");
+        out!("{RULES}");
         return Ok(ExitCode::SUCCESS);
     }
     let findings = [
@@ -71,18 +71,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     ];
     for Diagnosis { name, what, remedy } in &findings {
         match remedy {
-            None => println!("{} {name:<13} {what}", style("✓").green()),
+            None => outln!("{} {name:<13} {what}", style("✓").green()),
             Some(remedy) => {
-                println!("{} {name:<13} {what}\n  {:<13} type: {remedy}", style("–").yellow(), "")
+                outln!("{} {name:<13} {what}\n  {:<13} type: {remedy}", style("–").yellow(), "")
             }
         }
     }
     let missing = findings.iter().filter(|finding| finding.remedy.is_some()).count();
     if missing > 0 {
-        println!(
-            "\n{missing} of {} are not there; a swarm in this process needs none of them",
-            findings.len()
-        );
+        outln!("\n{missing} of {} are not there; a swarm in this process needs none of them", findings.len());
     }
     Ok(ExitCode::SUCCESS)
 }

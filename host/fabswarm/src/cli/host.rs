@@ -16,7 +16,7 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_mesh::RunEnd;
 use fabswarm_mesh::certificates::{self, Credentials, STARTER};
 use fabswarm_mesh::cluster::Cluster;
-use fabswarm_mesh::daemon::{self, HostEvent, HostSetup};
+use fabswarm_mesh::daemon::{self, HostConfig, HostEvent};
 use fabswarm_mesh::host_device::HostDevice;
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LISTENING;
@@ -122,13 +122,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let refused = |refusal: HandshakeRefusal| {
         eprintln!("note: somebody was refused: {refusal} (said once, however often it tries)");
     };
-    let setup = HostSetup { name, address, credentials: credentials(matches)?, device, refused };
+    let setup = HostConfig { name, address, credentials: credentials(matches)?, device, refused };
     let mut observe = |event: HostEvent| match event {
-        HostEvent::Listening(address) => println!("{LISTENING}{address}"),
+        HostEvent::Listening(address) => outln!("{LISTENING}{address}"),
         _ if is_child => {}
         HostEvent::Begun(plan) => {
             let block = plan.hosts[plan.host].block;
-            println!(
+            outln!(
                 "run {}: {} from number {} on, {} in all",
                 plan.run,
                 counted(block.agents, "agent"),
@@ -136,8 +136,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 counted(plan.hosts.len(), "host")
             );
         }
-        HostEvent::Ended(RunEnd::Ended) => println!("the run has ended"),
-        HostEvent::Ended(RunEnd::Abandoned) => println!("the run ended: the process that started it is gone"),
+        HostEvent::Ended(RunEnd::Ended) => outln!("the run has ended"),
+        HostEvent::Ended(RunEnd::Abandoned) => outln!("the run ended: the process that started it is gone"),
         HostEvent::Ended(RunEnd::Failed(what)) => eprintln!("error: {what}"),
     };
     daemon::serve(&setup, &Cache::from_environment()?, &interrupted, &mut observe)?;
@@ -168,12 +168,12 @@ fn new_cluster(matches: &ArgMatches) -> Result<ExitCode> {
     let hosts = named(matches)?;
     certificates::new_cluster(folder, &hosts)?;
     let folder = folder.display();
-    println!("carry each folder to its machine, over a way that nobody else can read:");
+    outln!("carry each folder to its machine, over a way that nobody else can read:");
     for Host { name, address, .. } in &hosts {
-        println!("  {folder}/{name}: `fabswarm host --listen {address} --cluster {name}`");
+        outln!("  {folder}/{name}: `fabswarm host --listen {address} --cluster {name}`");
     }
-    println!("  {folder}/{STARTER}: `fabswarm train … --hosts … --cluster {STARTER}`");
-    println!("{folder}/ca.key can make members: keep it where no host is, or remove it");
+    outln!("  {folder}/{STARTER}: `fabswarm train … --hosts … --cluster {STARTER}`");
+    outln!("{folder}/ca.key can make members: keep it where no host is, or remove it");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -183,7 +183,7 @@ fn status(matches: &ArgMatches) -> Result<ExitCode> {
     for host in hosts {
         let name = host.name.clone();
         match Cluster::dial(vec![host], &credentials).and_then(|cluster| cluster.status()) {
-            Ok(status) => status.iter().for_each(|status| println!("{name}: {}", line(status))),
+            Ok(status) => status.iter().for_each(|status| outln!("{name}: {}", line(status))),
             Err(error) => {
                 eprintln!("error: {error}");
                 code = ExitCode::from(1);

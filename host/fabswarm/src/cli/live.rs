@@ -57,7 +57,7 @@ impl LivePage {
     }
 
     /// Serves until Ctrl-C, if the page is served.
-    pub(super) fn stay(&self, interrupted: &AtomicBool) {
+    pub(super) fn keep_page_open(&self, interrupted: &AtomicBool) {
         let Some((url, _)) = &self.served else { return };
         if !interrupted.load(Ordering::Relaxed) {
             eprintln!("the run stays at {url} until Ctrl-C");

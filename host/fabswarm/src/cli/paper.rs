@@ -124,7 +124,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         _ => {
             for experiment in named::all(false)? {
                 let [title, source] = experiment.about();
-                println!("{:<29} {title}\n{:<29} {source}", experiment.name(), "");
+                outln!("{:<29} {title}\n{:<29} {source}", experiment.name(), "");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -149,7 +149,7 @@ fn run_all(mut experiments: Vec<Box<dyn NamedExperiment>>, matches: &ArgMatches)
             }
             section => section?,
         };
-        progress.bar.suspend(|| println!("{}", section.to_text()));
+        progress.bar.suspend(|| outln!("{}", section.to_text()));
         sections.push(section);
     }
     progress.bar.finish_and_clear();
@@ -161,7 +161,7 @@ fn run_all(mut experiments: Vec<Box<dyn NamedExperiment>>, matches: &ArgMatches)
         &format!("fabswarm {} paper run {}{quick}", env!("CARGO_PKG_VERSION"), names.join(" ")),
         &sections,
     )?;
-    println!("figures, data and verdicts: {}", page.display());
+    outln!("figures, data and verdicts: {}", page.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -46,6 +46,6 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     fs::write(&path, page).map_err(|error| {
         fault!("cannot write {}: {error}", path.display(); "name a file that you may write with --out")
     })?;
-    println!("{}", path.display());
+    outln!("{}", path.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -89,7 +89,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
     if matches.get_flag("print-scenario") {
         flags::print_notes(&resolved);
-        print!("{}", resolved.to_toml());
+        out!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
     flags::apply_quiet(matches);
@@ -124,14 +124,14 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         }
     };
     let caption = Caption::of(scenario);
-    print!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
+    out!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
     let CommonSummary { stopped_because, rounds, .. } = outcome.summary.common;
     let is_early = matches!(stopped_because, StoppedBecause::Converged | StoppedBecause::SmallGradient);
     if is_early && !output::is_quiet() {
         note_unreached_outages(scenario, rounds);
     }
     let code = verdict(scenario, &outcome);
-    page.stay(&interrupted);
+    page.keep_page_open(&interrupted);
     Ok(code)
 }
 

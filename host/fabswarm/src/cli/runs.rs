@@ -84,14 +84,14 @@ fn list(matches: &ArgMatches) -> Result<ExitCode> {
         _ => {}
     }
     if runs.is_empty() {
-        println!("no runs");
+        outln!("no runs");
         return Ok(ExitCode::SUCCESS);
     }
     let header = ["run", "problem", "agents", "ended", "rounds", "error", "size"].map(str::to_owned);
     let lines: Vec<Vec<String>> =
         std::iter::once(header).chain(runs.iter().map(row)).map(Vec::from).collect();
     for line in output::aligned(&lines, &[2, 4, 5, 6]) {
-        println!("{line}");
+        outln!("{line}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -169,9 +169,9 @@ fn clean(matches: &ArgMatches) -> Result<ExitCode> {
                 fault!("cannot remove {}: {error}", run.path.display(); "see that the folder is yours")
             })?;
         }
-        println!("{}", run.path.display());
+        outln!("{}", run.path.display());
     }
     let what = if is_sure { "removed" } else { "would be removed; add --yes to do so" };
-    println!("{}, {}: {what}", record::counted(runs.len(), "run"), record::bytes(bytes));
+    outln!("{}, {}: {what}", record::counted(runs.len(), "run"), record::bytes(bytes));
     Ok(ExitCode::SUCCESS)
 }

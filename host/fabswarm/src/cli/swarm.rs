@@ -99,14 +99,14 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     swarm.write(path)?;
     let (path, agents) = (path.display(), counted(agents, "agent"));
-    println!("{path}: a new key, {agents}, {} of them on known chips", numbers.len());
+    outln!("{path}: a new key, {agents}, {} of them on known chips", numbers.len());
     let board = matches.get_one::<String>("board").map_or("BOARD", String::as_str);
     if has_firmware {
-        println!(
+        outln!(
             "give boards that are flashed their provisioning records with `fabswarm boards provision --swarm {path}`"
         );
     } else {
-        println!("flash them with `fabswarm boards flash --swarm {path} --all --board {board}`");
+        outln!("flash them with `fabswarm boards flash --swarm {path} --all --board {board}`");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -93,8 +93,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         eprintln!("error: {error}");
         return Ok(ExitCode::from(UNWRITTEN));
     }
-    print!("{}", results.table());
-    println!("tables: {}, figure: {}", folder.join("runs.csv").display(), folder.join("sweep.svg").display());
+    out!("{}", results.table());
+    outln!("tables: {}, figure: {}", folder.join("runs.csv").display(), folder.join("sweep.svg").display());
     verdict(&children, &states, interrupted.load(Ordering::Relaxed))
 }
 

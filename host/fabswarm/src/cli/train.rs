@@ -54,7 +54,7 @@ fn host_arguments() -> Vec<Arg> {
             .long_help("Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try"),
         super::host::cluster_argument().hide_short_help(true),
         hosts::loss_argument(),
-        hosts::patience_argument().hide_short_help(true),
+        hosts::timeout_argument().hide_short_help(true),
         hosts::shared_memory_argument().hide_short_help(true),
     ];
     #[cfg(not(feature = "mesh"))]
@@ -79,7 +79,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     if matches.get_flag("print-scenario") {
         flags::print_notes(&resolved);
-        print!("{}", resolved.to_toml());
+        out!("{}", resolved.to_toml());
         return Ok(ExitCode::SUCCESS);
     }
     flags::apply_quiet(matches);
@@ -133,17 +133,17 @@ fn train<D: Device<Scalar = f32>>(
     let prepared = prepare(resolved)?;
     let planned = TrainingPlan::new(device, &prepared, resolved)?;
     let device = planned.device().name();
-    println!("{device}: {} parameters an agent", prepared.parameters());
-    println!("{}", planned.plan());
+    outln!("{device}: {} parameters an agent", prepared.parameters());
+    outln!("{}", planned.plan());
     let (folder, mut checkpoint) = resumed.unzip();
     let mut trainer = planned.start(checkpoint.as_mut())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::on_ctrl_c(&interrupted)?;
     let folder = open_folder(folder, resolved)?;
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
-    let trained = job.go_through(&mut trainer, &folder, checkpoint.is_some())?;
-    let code = job.conclude(trained, &folder, trainer.checkpointed());
-    page.stay(&interrupted);
+    let trained = job.run_rounds(&mut trainer, &folder, checkpoint.is_some())?;
+    let code = job.report(trained, &folder, trainer.checkpointed());
+    page.keep_page_open(&interrupted);
     Ok(code)
 }
 
@@ -156,7 +156,7 @@ fn prepare(resolved: &ResolvedScenario) -> Result<TrainingSetup> {
             "note: training.corruption_rate = {rate} makes that share of the labels wrong; set it to 0 to keep them, or add true labels"
         );
     }
-    print!("{}", prepared.histogram());
+    out!("{}", prepared.histogram());
     Ok(prepared)
 }
 
@@ -181,7 +181,7 @@ struct TrainingJob<'a> {
 
 impl TrainingJob<'_> {
     /// Goes through the rounds. The outer error is one from before the first of them.
-    fn go_through<D: Device<Scalar = f32>>(
+    fn run_rounds<D: Device<Scalar = f32>>(
         &self,
         trainer: &mut Trainer<'_, D>,
         folder: &RunFolder,
@@ -190,7 +190,7 @@ impl TrainingJob<'_> {
         let (resolved, resumed) = (self.resolved, is_resumed.then(|| trainer.round()));
         let report = TrainingReport::start(folder, resolved, resumed)?;
         if is_resumed {
-            println!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
+            outln!("{}", screen::resumption(trainer.round(), trainer.rounds(), &resolved.scenario));
         }
         let parameters = self.prepared.parameters();
         let first =
@@ -209,7 +209,7 @@ impl TrainingJob<'_> {
     }
 
     /// Prints what came of a run, and returns its exit code.
-    fn conclude(
+    fn report(
         &self,
         trained: Result<TrainingOutcome, Error>,
         folder: &RunFolder,
@@ -218,11 +218,11 @@ impl TrainingJob<'_> {
         let scenario = &self.resolved.scenario;
         match trained {
             Ok(outcome) => {
-                print!("{}", screen::summary(scenario, &outcome, folder.path()));
+                out!("{}", screen::summary(scenario, &outcome, folder.path()));
                 verdict(scenario, &outcome, self.prepared.chance_baseline(), folder.path(), checkpointed)
             }
             Err(error) => {
-                eprintln!("error: {}", fault!("{error}"; "{}", way_on(folder.path(), checkpointed)));
+                eprintln!("error: {}", fault!("{error}"; "{}", resume_hint(folder.path(), checkpointed)));
                 // The run itself is over, so this is not bad input.
                 ExitCode::from(if matches!(error, Error::Record(_)) { UNWRITTEN } else { 1 })
             }
@@ -242,7 +242,7 @@ fn verdict(
     if because == StoppedBecause::Interrupted {
         let round = outcome.evaluation.round;
         eprintln!("interrupted in round {round}: what was recorded until then is kept");
-        eprintln!("help: {}", way_on(folder, checkpointed));
+        eprintln!("help: {}", resume_hint(folder, checkpointed));
     } else if let Some(complaint) = outcome.complaint(scenario, guess, checkpointed) {
         eprintln!("error: {complaint}");
     }
@@ -251,7 +251,7 @@ fn verdict(
 }
 
 /// How to continue a run that did not finish.
-fn way_on(folder: &Path, checkpointed: Option<u32>) -> String {
+fn resume_hint(folder: &Path, checkpointed: Option<u32>) -> String {
     // It may have gone with its folder.
     match checkpointed.filter(|_| checkpoint::check_is_there(folder).is_ok()) {
         Some(round) => format!("`fabswarm train --resume {}` continues from round {round}", folder.display()),

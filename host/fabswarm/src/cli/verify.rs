@@ -36,13 +36,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         _ => {
             let RunVerdict { rounds, checks, frames, rows, files, difference } =
                 fabswarm_view::verify(folder)?;
-            println!(
+            outln!(
                 "{} executed again, {} and {} equal",
                 counted(rounds as usize, "round"),
                 counted(checks as usize, "digest"),
                 counted(frames as usize, "frame")
             );
-            println!(
+            outln!(
                 "{} of metrics.csv equal{}",
                 counted(rows as usize, "row"),
                 files.iter().map(|file| format!(", {file} too")).collect::<String>()
@@ -88,10 +88,10 @@ fn flight(folder: &Path) -> Result<Option<String>> {
         fabswarm_attach::verify(folder)?;
     let [rounds, checks] =
         [(rounds as usize, "round"), (checks as usize, "digest")].map(|(n, of)| counted(n, of));
-    println!("{rounds}, {checks} equal, {uncompared} not compared");
+    outln!("{rounds}, {checks} equal, {uncompared} not compared");
     if !gaps.is_empty() {
         let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
-        println!(
+        outln!(
             "not all rounds were reported: {}; neither can what these boards, and those that heard them, came to since be compared",
             gaps.join(", ")
         );

@@ -24,7 +24,7 @@ fn fabswarm(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// On a busy machine hosts may lose each other, and go back to a checkpoint before they go on.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Waits for something; what the processes said is shown where it never comes.
 fn wait_for(what: &str, processes: &[&Mutex<String>], is_there: impl Fn() -> bool) {
@@ -32,7 +32,7 @@ fn wait_for(what: &str, processes: &[&Mutex<String>], is_there: impl Fn() -> boo
     while !is_there() {
         let said =
             || processes.iter().map(|said| format!("\n---\n{}", said.lock().unwrap())).collect::<String>();
-        assert!(begun.elapsed() < PATIENCE, "{what} never came{}", said());
+        assert!(begun.elapsed() < TIMEOUT, "{what} never came{}", said());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fabswarm");
 
 /// Longer than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A folder that is deleted with this, and commands in it. A command is a line as in a shell: words between blanks, and `'…'` for
 /// one with blanks.
@@ -162,7 +162,7 @@ pub(crate) fn assert_contains(text: &str, part: &str) {
 pub(crate) fn wait_for(what: &str, is_there: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_there() {
-        assert!(begun.elapsed() < PATIENCE, "{what} never came");
+        assert!(begun.elapsed() < TIMEOUT, "{what} never came");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -200,7 +200,7 @@ impl Running {
         while !is_there(self) {
             let has_ended = self.child.try_wait().unwrap();
             let output = || format!("{has_ended:?}\n{}{}", self.printed(), self.said());
-            assert!(has_ended.is_none() && begun.elapsed() < PATIENCE, "{what} never came: {}", output());
+            assert!(has_ended.is_none() && begun.elapsed() < TIMEOUT, "{what} never came: {}", output());
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The baud rate of a boot ROM; on USB it does not matter.
 const BAUD: u32 = 115_200;
 /// Timeout of an answer where the library sets none.
-const PATIENCE: Duration = Duration::from_secs(3);
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
 /// Bytes that a ROM reads at once.
 const READ_BYTES: usize = 64;
 /// Bytes that a chip digests at once; short enough that the progress bar moves.
@@ -48,7 +48,7 @@ impl BootRom {
         };
         let kind: Chip = chip.parse().map_err(|_| no_rom("espflash does not know this chip"))?;
         let path = port.path.clone();
-        let line = serialport::new(path.to_string_lossy(), BAUD).timeout(PATIENCE).open_native();
+        let line = serialport::new(path.to_string_lossy(), BAUD).timeout(READ_TIMEOUT).open_native();
         let mut line = line.map_err(|error| not_opened(&error.to_string()))?;
         // Pseudo-terminals and ports over a network have no such lines: there the user has pressed the buttons.
         let can_reset = line.read_clear_to_send().is_ok();
@@ -113,8 +113,8 @@ impl BootRom {
                 block_size: READ_BYTES as u32,
                 max_in_flight: 1,
             };
-            let patience = CommandType::ReadFlashSlow.timeout();
-            let answer = self.flasher.connection().with_timeout(patience, |line| line.command(command));
+            let timeout = CommandType::ReadFlashSlow.timeout();
+            let answer = self.flasher.connection().with_timeout(timeout, |line| line.command(command));
             let answer: Result<Vec<u8>, Error> = answer.and_then(TryInto::try_into);
             let answer = answer.map_err(|error| self.failure(PURPOSE, &error))?;
             // It sends a whole block, whatever it was asked for.

@@ -2,7 +2,7 @@
 
 use fabswarm_shared::fab::{self, Order, Steps};
 use fabswarm_shared::linear::axpy;
-use fabswarm_shared::problem::{AnyProblem, Moment, Penalty, PenaltyForm, Problem};
+use fabswarm_shared::problem::{AnyProblem, NoiseKey, Penalty, PenaltyForm, Problem};
 
 use super::samples::{
     AGENTS, CLASSES, ConformanceData, INPUTS, MODEL, TRAINING, VALIDATION, heard_in, to_shared,
@@ -117,7 +117,7 @@ fn reference(
     let mut scratch = vec![0.0; problems[0].scratch_words()];
     let penalty = Penalty { lambda: LAMBDA, normalise: false, form: PenaltyForm::OneSided };
     let mut gradient = |agent: usize, round: u32, v: &[f64]| {
-        let (problem, moment) = (&problems[agent], Moment { agent: agent as u32, round });
+        let (problem, moment) = (&problems[agent], NoiseKey { agent: agent as u32, round });
         let mut d = vec![0.0; words];
         problem.penalty_gradient(&penalty, moment, v, &mut d, &mut scratch);
         if form == PenaltyForm::Symmetric {

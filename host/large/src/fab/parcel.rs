@@ -59,7 +59,7 @@ impl<D: Device> Fab<D> {
         self.state.mixing.write_parcel(&self.device, round, parcel, &self.state.sets, sink)
     }
 
-    /// Takes a parcel for this host: decisions before [`Fab::descend`], trackers before [`Fab::follow`].
+    /// Takes a parcel for this host: decisions before [`Fab::descend`], trackers before [`Fab::track_gradients`].
     ///
     /// # Panics
     /// When it does not have [`Fab::parcel_words`] words.

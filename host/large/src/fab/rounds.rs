@@ -4,9 +4,17 @@ use super::exchange::Exchange;
 use super::{EarlierEstimate, Fab, FabState, RoundBatch, SampleLogits, X_STRIDE};
 use crate::device::{Device, Gradient, Result};
 
-/// Keys of what a device replays, besides whole rounds: the halves of a round, each for both parities.
-const DESCENTS: usize = 2;
-const PURSUITS: usize = 4;
+/// Steps that a device records once for each parity, and replays. The numbers are their keys.
+#[derive(Clone, Copy)]
+enum GraphKey {
+    /// A whole round.
+    Round = 0,
+    /// Its first half.
+    Descent = 2,
+    /// Its second half.
+    Tracking = 4,
+}
+
 /// Added to the key of a graph that closes the last round first, where rounds may be open.
 const CLOSED: usize = 6;
 
@@ -31,17 +39,18 @@ impl<D: Device> Fab<D> {
         self.is_between = true;
         self.write_draw(draw)?;
         self.state.mixing.write(&self.device, self.round, exchange)?;
-        let (key, parity, state) = (self.key(), self.parity(), &mut self.state);
-        self.device.replay(DESCENTS + key, |device| state.descend(device, parity))?;
+        let (key, parity, state) = (self.key(GraphKey::Descent), self.parity(), &mut self.state);
+        self.device.replay(key, |device| state.descend(device, parity))?;
         state.sets[0].open();
         // The next steps may wait for other hosts; the gradient does not.
         self.device.wait()
     }
 
     /// The other half, with what was taken of the trackers of the others.
-    pub fn follow(&mut self) -> Result<()> {
+    pub fn track_gradients(&mut self) -> Result<()> {
         let (parity, state) = (self.parity(), &mut self.state);
-        self.device.replay(PURSUITS + parity, |device| state.follow(device, parity))?;
+        self.device
+            .replay(GraphKey::Tracking as usize + parity, |device| state.track_gradients(device, parity))?;
         self.is_between = false;
         Ok(())
     }
@@ -53,18 +62,18 @@ impl<D: Device> Fab<D> {
     }
 
     fn advance(&mut self) -> Result<()> {
-        let (key, parity, state) = (self.key(), self.parity(), &mut self.state);
+        let (key, parity, state) = (self.key(GraphKey::Round), self.parity(), &mut self.state);
         self.device.replay(key, |device| {
             state.descend(device, parity)?;
-            state.follow(device, parity)
+            state.track_gradients(device, parity)
         })?;
         state.sets[0].open();
         Ok(())
     }
 
-    /// Tells apart what a round does: it depends on its parity, and on whether the last one is open.
-    fn key(&self) -> usize {
-        self.parity() + if self.state.sets[0].is_closed() { CLOSED } else { 0 }
+    /// The key of `steps`, which differ with the parity of the round and with whether the last one is open.
+    fn key(&self, steps: GraphKey) -> usize {
+        steps as usize + self.parity() + if self.state.sets[0].is_closed() { CLOSED } else { 0 }
     }
 }
 
@@ -120,7 +129,7 @@ impl<D: Device> FabState<D> {
     }
 
     /// The steps after the gradient of y and z: the gradient of x, trackers, and the logits of samples.
-    pub(super) fn follow(&mut self, device: &D, parity: usize) -> Result<()> {
+    pub(super) fn track_gradients(&mut self, device: &D, parity: usize) -> Result<()> {
         let FabState { config, schedule, y, z, mixing, sets, decay, logits, .. } = self;
         mixing.track(device, 0, &mut sets[0], parity, Some(decay))?;
         if let [lower, x] = &mut sets[..] {

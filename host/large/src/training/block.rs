@@ -229,6 +229,6 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// When no round has begun.
     pub fn end_round(&mut self) -> Result<(), Error> {
         self.heard.take().expect("a round has begun");
-        Ok(self.swarm.follow()?)
+        Ok(self.swarm.track_gradients()?)
     }
 }

@@ -9,7 +9,7 @@ use fabswarm_data::Cache;
 
 use super::*;
 use crate::cluster::Cluster;
-use crate::daemon::{HostEvent, HostSetup, serve};
+use crate::daemon::{HostConfig, HostEvent, serve};
 use crate::host_device::HostDevice;
 
 fn host(name: &str) -> Host {
@@ -18,7 +18,7 @@ fn host(name: &str) -> Host {
 
 /// Runs `test` with the address of a host that has these credentials.
 fn with_host(credentials: &Credentials, cache: &Path, test: impl FnOnce(&str)) {
-    let setup = HostSetup {
+    let setup = HostConfig {
         name: None,
         address: "127.0.0.1:0".parse().unwrap(),
         credentials: credentials.clone(),

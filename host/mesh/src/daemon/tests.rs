@@ -27,7 +27,7 @@ const LEDGER: &str =
     "[algorithm]\nkind = \"ledger\"\n[faults]\niid_loss = 0.2\ndelay_rounds = 2\ncrashes = \"1@2+2\"\n";
 
 /// Long enough that a machine which is busy with other tests loses no host.
-const PATIENCE: Duration = Duration::from_secs(120);
+const HOST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A scenario with its samples, in a folder of its own.
 struct TrainingCase {
@@ -74,9 +74,9 @@ impl TrainingCase {
         FakeHosts::start(count, seed, rate, self.folder.path())
     }
 
-    fn start(&self, cluster: Cluster, patience: Duration) -> Result<ClusterSwarm, Error> {
+    fn start(&self, cluster: Cluster, host_timeout: Duration) -> Result<ClusterSwarm, Error> {
         let (text, agents) = (self.resolved.to_repeatable_toml(), self.resolved.scenario.swarm.agents);
-        let run = cluster.start(&self.prepared.digest(), &text, agents, &self.interrupted, patience)?;
+        let run = cluster.start(&self.prepared.digest(), &text, agents, &self.interrupted, host_timeout)?;
         Ok(ClusterSwarm(Arc::new(run)))
     }
 
@@ -113,9 +113,9 @@ impl TrainingCase {
     }
 
     /// Trains in one process and on these hosts, to the same bits; returns what each host did.
-    fn compare(&self, cluster: Cluster, patience: Duration) -> Vec<HostPart> {
+    fn compare(&self, cluster: Cluster, host_timeout: Duration) -> Vec<HostPart> {
         let (expected, expected_log) = self.train(None, "one", false);
-        let swarm = self.start(cluster, patience).unwrap();
+        let swarm = self.start(cluster, host_timeout).unwrap();
         let (found, found_log) = self.train(Some(&swarm), "many", false);
         assert_eq!(found_log, expected_log);
         assert!(found.mean == expected.mean && found.weights == expected.weights, "other bits");
@@ -144,7 +144,7 @@ impl TrainingObserver for EvaluationLog {
 fn hosts_stop_in_one_round_wherever_they_are() {
     let case = TrainingCase::new(&format!("{SMALL}{LEDGER}"));
     let hosts = case.hosts(3, 7, 0.1);
-    let swarm = case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
+    let swarm = case.start(hosts.cluster(BUILD), HOST_TIMEOUT).unwrap();
     let mut stopped = 0;
     for _ in 0..3 {
         swarm.permit(6).unwrap();
@@ -169,7 +169,7 @@ fn imbalances_come_in_as_many_messages_as_they_take() {
         "[swarm]\nagents = 2\n[training]\ndata = \"sample\"\nmodel_width = 512\nbatch = 8\nepochs = 1\n",
     );
     let hosts = case.hosts(2, 9, 0.2);
-    let swarm = case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
+    let swarm = case.start(hosts.cluster(BUILD), HOST_TIMEOUT).unwrap();
     let numbers = 2 * 2 * case.prepared.parameters();
     assert!(numbers * size_of::<f64>() > BODY_MAX, "they take more than one message");
     for round in [1, 2] {
@@ -187,11 +187,11 @@ fn imbalances_come_in_as_many_messages_as_they_take() {
 fn hosts_refuse_other_builds_other_data_and_a_second_run() {
     let case = TrainingCase::new(SMALL);
     let hosts = case.hosts(2, 1, 0.0);
-    let start = |build: &str| case.start(hosts.cluster(build), PATIENCE);
+    let start = |build: &str| case.start(hosts.cluster(build), HOST_TIMEOUT);
     let other = start("older").unwrap_err().to_string();
     assert!(other.contains("host h0: it runs build test") && other.contains("build older"), "{other}");
     let (cluster, text) = (hosts.cluster(BUILD), case.resolved.to_repeatable_toml());
-    let data = cluster.start("0000", &text, 4, &case.interrupted, PATIENCE);
+    let data = cluster.start("0000", &text, 4, &case.interrupted, HOST_TIMEOUT);
     let data = data.unwrap_err().to_string();
     assert!(data.contains("its samples or weights of `sample`") && data.contains("help: "), "{data}");
     let run = start(BUILD).unwrap();
@@ -207,10 +207,10 @@ fn a_plan_with_other_agents_is_refused_and_the_host_goes_on() {
     let case = TrainingCase::new(SMALL);
     let hosts = case.hosts(1, 1, 0.0);
     let (cluster, text) = (hosts.cluster(BUILD), case.resolved.to_repeatable_toml());
-    let refusal = cluster.start(&case.prepared.digest(), &text, 1000, &case.interrupted, PATIENCE);
+    let refusal = cluster.start(&case.prepared.digest(), &text, 1000, &case.interrupted, HOST_TIMEOUT);
     let refusal = refusal.unwrap_err().to_string();
     assert!(refusal.contains("does not give each agent to one host"), "{refusal}");
-    case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
+    case.start(hosts.cluster(BUILD), HOST_TIMEOUT).unwrap();
 }
 
 #[test]

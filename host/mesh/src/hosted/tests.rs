@@ -20,7 +20,7 @@ fn run_of(hosts: usize) -> HostedRun {
         scenario: String::new(),
         hosts: (0..hosts).map(place).collect(),
         host: 0,
-        patience_ms: 60_000,
+        host_timeout_ms: 60_000,
         shares_memory: false,
     })
 }
@@ -78,7 +78,7 @@ fn what_a_host_keeps_does_not_grow_with_the_rounds() {
 #[test]
 fn a_question_to_a_host_that_is_busy_is_answered_in_time() {
     let mut run = run_of(1);
-    run.plan.patience_ms = 40;
+    run.plan.host_timeout_ms = 40;
     std::thread::scope(|scope| {
         scope.spawn(|| run.answer_waiting(&AtomicBool::new(false)));
         let answer = ask(&run, Request::Imbalances { round: 1, offset: 0 }).recv().unwrap();

@@ -37,7 +37,7 @@ pub trait Listener<T>: Send {
     /// Looks at what it will need to hear `sender`, and returns any of it. Called for all senders and some listeners of a slot
     /// before the first is heard: in a large swarm none of it is in the cache, and so all of it comes at once instead of piece by
     /// piece.
-    fn expect(&self, sender: usize) -> usize;
+    fn prefetch(&self, sender: usize) -> usize;
 
     /// Hears a frame.
     fn hear(&mut self, frame: ReceivedFrame<'_, T>) -> FrameVerdict;
@@ -113,7 +113,7 @@ impl Delivery {
         }
         let take_turns = |_: usize, group: &mut &mut [ListenerWork<'_, R>]| {
             let needed = group.iter().flat_map(|(listener, arrivals, _)| {
-                arrivals.iter().map(|arrival| listener.expect(arrival.sender as usize))
+                arrivals.iter().map(|arrival| listener.prefetch(arrival.sender as usize))
             });
             black_box(needed.sum::<usize>());
             for (listener, arrivals, verdicts) in group.iter_mut() {

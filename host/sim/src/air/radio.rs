@@ -6,5 +6,5 @@
 mod plan;
 mod timing;
 
-pub use plan::{DUTY_WINDOW_US, RadioNeeds, RadioPlan};
-pub use timing::{LoraSettings, RadioKind, RadioTiming};
+pub use plan::{DUTY_WINDOW_US, RadioConfig, RadioPlan};
+pub use timing::{LoraModulation, RadioKind, RadioTiming};

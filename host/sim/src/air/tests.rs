@@ -223,6 +223,7 @@ proptest! {
             crashes: scenario::Crashes(vec![scenario::Crash {
                 agent: crash.0 % agents, round: crash.1, down_rounds: crash.2, keeps_memory: true,
             }]),
+            ..scenario.faults
         };
         scenario.intruder = scenario::IntruderSection {
             replay: intrusion, wrong_key: intrusion, relay: intrusion, frames_per_round: 3, memory_frames: 40,

@@ -1,6 +1,6 @@
 //! The states of a swarm at one round.
 
-use crate::swarm::{PlainFab, Swarm};
+use crate::swarm::{ArrayFab, Swarm};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::scalar::Scalar;
@@ -38,7 +38,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn take<S: Scalar, G: Schedule + Sync>(shape: &Shape, swarm: &PlainFab<S, G>) -> Self {
+    pub(super) fn take<S: Scalar, G: Schedule + Sync>(shape: &Shape, swarm: &ArrayFab<S, G>) -> Self {
         let [x, y, z] = parts(shape, &swarm.decisions());
         let [tx, ty, tz] = parts(shape, &swarm.trackers());
         Self { k: swarm.round(), x, y, z, tx, ty, tz, xrel_mean: swarm.metrics().error }

@@ -32,15 +32,15 @@ pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
 use reception_pool::ReceptionPool;
 pub use remote::{BoardChange, BoardReports, BoardWarning, DigestCounts, Remote, ShadowRound};
-pub use setup::AgentSetup;
-use sim_agent::{FrameQueue, HeapAgent, SavedAgent, SimAgent, Turn};
+pub use setup::AgentSwarmConfig;
+use sim_agent::{FrameQueue, HeapAgent, SavedAgent, SimAgent, SlotWork};
 use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A swarm of agents over an air.
 #[derive(Debug)]
 pub struct AgentSwarm<const WORDS: usize> {
-    setup: AgentSetup,
+    setup: AgentSwarmConfig,
     task: Arc<Task<f32>>,
     shape: Shape,
     air: Air,
@@ -64,7 +64,12 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     ///
     /// # Errors
     /// Where an agent cannot be made.
-    pub fn new(task: Task<f32>, air: Air, count: usize, setup: AgentSetup) -> Result<Self, agent::Error> {
+    pub fn new(
+        task: Task<f32>,
+        air: Air,
+        count: usize,
+        setup: AgentSwarmConfig,
+    ) -> Result<Self, agent::Error> {
         let task = Arc::new(task);
         let receptions = Arc::default();
         let mut agents = Vec::with_capacity(count);
@@ -161,7 +166,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         let mut turns: Vec<_> = agents
             .iter_mut()
             .zip(books.open_accounts())
-            .map(|(own, account)| Turn { own, account, is_ending: false, balance: Balance::default() })
+            .map(|(own, account)| SlotWork { own, account, is_ending: false, balance: Balance::default() })
             .collect();
         ending.iter().for_each(|&agent| turns[agent].is_ending = true);
         let witness = remote
@@ -321,7 +326,7 @@ fn saved<const WORDS: usize>(agent: &HeapAgent<WORDS>) -> Vec<u32> {
 
 fn start<const WORDS: usize>(
     task: &Arc<Task<f32>>,
-    setup: &AgentSetup,
+    setup: &AgentSwarmConfig,
     receptions: &Arc<ReceptionPool<WORDS>>,
     id: usize,
     boot: u32,

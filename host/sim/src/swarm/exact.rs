@@ -13,13 +13,13 @@ use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{Order, Phases, Steps, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{self, ShareWeights};
-use fabswarm_shared::linear::first_exception;
-use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
+use fabswarm_shared::linear::first_invalid;
+use fabswarm_shared::problem::{NoiseKey, Penalty, Problem, Shape};
 use pulp::{Arch, NullaryFnOnce};
 
 /// The constants of a swarm with a ledger.
 #[derive(Clone, Copy, Debug)]
-pub struct LedgerConstants {
+pub struct ArrayLedgerConfig {
     /// Step sizes.
     pub steps: Steps<f32>,
     /// Whether agents descend before or after they average.
@@ -34,7 +34,7 @@ pub struct LedgerConstants {
     pub audience: u32,
 }
 
-impl LedgerConstants {
+impl ArrayLedgerConfig {
     /// The direction `m` in which an agent at `(v, gradient, trackers)` descends in `round`, and what it then sends.
     #[inline(always)]
     fn fill_frame(
@@ -62,10 +62,10 @@ type TakenSums = Vec<(u32, Box<[i32]>)>;
 
 /// All agents of a swarm, their states packed one agent after the other.
 #[derive(Debug)]
-pub struct ExactFab<G> {
+pub struct ArrayLedger<G> {
     task: Task<f32>,
     schedule: G,
-    constants: LedgerConstants,
+    constants: ArrayLedgerConfig,
     share_weights: ShareWeights,
     shape: Shape,
     round: u32,
@@ -101,7 +101,7 @@ struct ExactBlock<'a> {
 /// The input of all blocks.
 struct ExactRound<'a> {
     task: &'a Task<f32>,
-    constants: &'a LedgerConstants,
+    constants: &'a ArrayLedgerConfig,
     shape: Shape,
     round: u32,
     sent: &'a [f32],
@@ -164,15 +164,15 @@ impl ExactRound<'_> {
             }
             let problem = self.task.problem(agent);
             problem.project(&mut v[..self.shape.x]);
-            if let Some(word) = first_exception(v, f32::is_finite) {
+            if let Some(word) = first_invalid(v, f32::is_finite) {
                 return Err((agent, Fault::in_decision(word)));
             }
-            let at = Moment { agent: agent as u32, round: self.round + 1 };
+            let at = NoiseKey { agent: agent as u32, round: self.round + 1 };
             problem.penalty_gradient(&self.constants.penalty, at, v, gradient, &mut scratch);
             ledger::track(&gradient[local..], d, t)
                 .map_err(|error| (agent, Fault::from_gradient(error, local)))?;
             self.constants.fill_frame(&self.shape, self.round + 1, (v, gradient, t), m, next_sent);
-            if let Some(word) = first_exception(next_sent, f32::is_finite) {
+            if let Some(word) = first_invalid(next_sent, f32::is_finite) {
                 return Err((agent, Fault::in_decision(word)));
             }
         }
@@ -180,12 +180,12 @@ impl ExactRound<'_> {
     }
 }
 
-impl<G: Schedule + Sync> ExactFab<G> {
+impl<G: Schedule + Sync> ArrayLedger<G> {
     /// A swarm at rest at the task's starting point.
     ///
     /// # Errors
     /// If a gradient at the start is not finite or outside the ledger's range.
-    pub fn new(task: Task<f32>, schedule: G, constants: LedgerConstants) -> Result<Self, DivergenceError> {
+    pub fn new(task: Task<f32>, schedule: G, constants: ArrayLedgerConfig) -> Result<Self, DivergenceError> {
         let shape = task.shape();
         let agents = schedule.agents();
         let (words, shared) = (shape.words(), shape.exchanged().len());
@@ -213,7 +213,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
         };
         let mut scratch = vec![0.0; swarm.task.problem(0).scratch_words()];
         for agent in 0..agents {
-            let at = Moment { agent: agent as u32, round: 0 };
+            let at = NoiseKey { agent: agent as u32, round: 0 };
             let gradient = &mut swarm.gradient[agent * words..][..words];
             let v = &swarm.v[agent * words..][..words];
             swarm.task.problem(agent).penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
@@ -263,7 +263,7 @@ impl<G: Schedule + Sync> ExactFab<G> {
     }
 }
 
-impl<G: Schedule + Sync> Swarm for ExactFab<G> {
+impl<G: Schedule + Sync> Swarm for ArrayLedger<G> {
     fn step(&mut self) -> Result<(), SwarmError> {
         self.links.lay(&self.schedule, self.round);
         let round = ExactRound {

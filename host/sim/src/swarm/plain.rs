@@ -14,13 +14,13 @@ use broadcast::{PlainBroadcast, SendingBlock};
 use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{Order, PIECE, Steps};
 use fabswarm_shared::graph::{Schedule, Weights};
-use fabswarm_shared::problem::{Moment, Penalty, Problem, Shape};
+use fabswarm_shared::problem::{NoiseKey, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use round::{PlainBlock, PlainRound, RoundBuffers};
 
 /// The constants of Algorithm 1.
 #[derive(Clone, Debug)]
-pub struct FabConstants<S> {
+pub struct ArrayFabConfig<S> {
     /// Step sizes.
     pub steps: Steps<S>,
     /// Whether agents descend before or after they average.
@@ -47,10 +47,10 @@ pub enum MixingRule<S> {
 
 /// All agents of a swarm, with one row of state per agent.
 #[derive(Debug)]
-pub struct PlainFab<S, G> {
+pub struct ArrayFab<S, G> {
     task: Task<S>,
     schedule: G,
-    constants: FabConstants<S>,
+    constants: ArrayFabConfig<S>,
     shape: Shape,
     /// Each word's step size, as a row.
     steps: Vec<S>,
@@ -69,9 +69,9 @@ pub struct PlainFab<S, G> {
     meter: Meter,
 }
 
-impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
+impl<S: Scalar, G: Schedule + Sync> ArrayFab<S, G> {
     /// A swarm at rest at the task's starting point.
-    pub fn new(task: Task<S>, schedule: G, constants: FabConstants<S>) -> Self {
+    pub fn new(task: Task<S>, schedule: G, constants: ArrayFabConfig<S>) -> Self {
         let mut start = vec![S::ZERO; task.shape().words()];
         task.start(&mut start);
         let v = start.repeat(schedule.agents());
@@ -82,7 +82,7 @@ impl<S: Scalar, G: Schedule + Sync> PlainFab<S, G> {
     ///
     /// # Panics
     /// Where `v` has not as many words as the agents of the schedule need.
-    pub fn at(task: Task<S>, schedule: G, constants: FabConstants<S>, v: Vec<S>) -> Self {
+    pub fn at(task: Task<S>, schedule: G, constants: ArrayFabConfig<S>, v: Vec<S>) -> Self {
         let shape = task.shape();
         let agents = schedule.agents();
         assert_eq!(v.len(), agents * shape.words(), "one packed decision an agent");
@@ -162,7 +162,7 @@ pub(super) fn gradients_at<S: Scalar>(task: &Task<S>, penalty: &Penalty<S>, v: &
     let mut d = vec![S::ZERO; v.len()];
     let mut scratch = vec![S::ZERO; task.problem(0).scratch_words()];
     for (agent, (v, d)) in v.chunks_exact(words).zip(d.chunks_exact_mut(words)).enumerate() {
-        let at = Moment { agent: agent as u32, round: 0 };
+        let at = NoiseKey { agent: agent as u32, round: 0 };
         task.problem(agent).penalty_gradient(penalty, at, v, d, &mut scratch);
     }
     d
@@ -194,7 +194,7 @@ pub(super) fn split_by_blocks<'a, S>(
     parts
 }
 
-impl<S: Scalar, G: Schedule + Sync> Swarm for PlainFab<S, G> {
+impl<S: Scalar, G: Schedule + Sync> Swarm for ArrayFab<S, G> {
     fn step(&mut self) -> Result<(), SwarmError> {
         let (words, half) = (stride(&self.shape), exchanged_stride(&self.shape));
         let (blocks, listeners) = self.links.blocks_mut();

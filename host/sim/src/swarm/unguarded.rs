@@ -5,11 +5,11 @@
 
 use super::MixingRule;
 use super::method_swarm::{MethodFrames, MethodStates, RoundMethod};
-use super::plain::{FabConstants, defect, gradients_at};
+use super::plain::{ArrayFabConfig, defect, gradients_at};
 use crate::task::Task;
 use fabswarm_shared::fab::{Order, descend_with_momentum, gather, pull_weight, track};
 use fabswarm_shared::linear::scaled;
-use fabswarm_shared::problem::{Moment, Problem, Shape};
+use fabswarm_shared::problem::{NoiseKey, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,9 +25,9 @@ struct Broadcasts<S> {
 
 /// Plain FAB with one frame per agent and round.
 #[derive(Debug)]
-pub(crate) struct UnguardedFab<S> {
+pub(crate) struct FaultyAirFab<S> {
     task: Rc<Task<S>>,
-    constants: FabConstants<S>,
+    constants: ArrayFabConfig<S>,
     shape: Shape,
     /// Each word's step size.
     steps: Vec<S>,
@@ -41,9 +41,9 @@ pub(crate) struct UnguardedFab<S> {
     rounds_remembered: usize,
 }
 
-impl<S: Scalar> UnguardedFab<S> {
+impl<S: Scalar> FaultyAirFab<S> {
     /// `agents` agents at rest at the task's starting point. Frames arrive at most `delay` rounds late.
-    pub(crate) fn new(task: Rc<Task<S>>, agents: usize, constants: FabConstants<S>, delay: u32) -> Self {
+    pub(crate) fn new(task: Rc<Task<S>>, agents: usize, constants: ArrayFabConfig<S>, delay: u32) -> Self {
         let shape = task.shape();
         let words = shape.words();
         let mut start = vec![S::ZERO; words];
@@ -79,7 +79,7 @@ impl<S: Scalar> UnguardedFab<S> {
         self.task.start(v);
         let problem = self.task.problem(agent);
         let mut scratch = vec![S::ZERO; problem.scratch_words()];
-        let at = Moment { agent: agent as u32, round: self.round };
+        let at = NoiseKey { agent: agent as u32, round: self.round };
         problem.penalty_gradient(&self.constants.penalty, at, v, d, &mut scratch);
         self.t[own.clone()].copy_from_slice(d);
         self.accumulator[own].fill(S::ZERO);
@@ -111,7 +111,7 @@ impl<S: Scalar> UnguardedFab<S> {
     }
 }
 
-impl<S: Scalar> RoundMethod<S> for UnguardedFab<S> {
+impl<S: Scalar> RoundMethod<S> for FaultyAirFab<S> {
     fn round(&mut self, frames: &MethodFrames) {
         frames.forgetting.iter().for_each(|&agent| self.forget(agent));
         let kept = self.broadcast(frames);
@@ -138,7 +138,7 @@ impl<S: Scalar> RoundMethod<S> for UnguardedFab<S> {
             }
             let problem = self.task.problem(agent);
             problem.project(&mut v[..self.shape.x]);
-            let at = Moment { agent: agent as u32, round: self.round + 1 };
+            let at = NoiseKey { agent: agent as u32, round: self.round + 1 };
             problem.penalty_gradient(&self.constants.penalty, at, v, &mut newest, &mut scratch);
             let pushed = &mut t[exchanged.clone()];
             pushed.iter_mut().for_each(|word| *word *= kept[agent]);

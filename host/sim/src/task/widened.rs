@@ -4,7 +4,7 @@ use super::own::{AnyOwnTask, OwnProblem, OwnShare};
 use super::{Score, Task};
 use crate::scenario::{ProblemKind, Scenario};
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::problem::{Mismatch, Moment, Problem, Shape};
+use fabswarm_shared::problem::{Mismatch, NoiseKey, Problem, Shape};
 use std::sync::Arc;
 
 impl Task<f64> {
@@ -100,7 +100,7 @@ impl Problem<f64> for WidenedProblem<'_> {
 
     fn lower_gradient(
         &self,
-        at: Moment,
+        at: NoiseKey,
         x: &[f64],
         y: &[f64],
         dx: &mut [f64],

@@ -18,8 +18,8 @@ use crate::scenario::{
 };
 use crate::sealing::SwarmKey;
 use crate::swarm::{
-    AgentSetup, AgentSwarm, ExactFab, FabConstants, MethodSwarm, MixingRule, PlainFab, RAISE_LAMBDA,
-    RoundMethod, Swarm, UnguardedFab,
+    AgentSwarm, AgentSwarmConfig, ArrayFab, ArrayFabConfig, ArrayLedger, FaultyAirFab, MethodSwarm,
+    MixingRule, RAISE_LAMBDA, RoundMethod, Swarm,
 };
 use crate::task::{OwnProblem, Task};
 
@@ -131,17 +131,17 @@ fn check_task(scenario: &Scenario) -> Result<(), BuildError> {
 }
 
 fn plain_fab<S: Scalar>(scenario: &Scenario, source: LinkSource, task: Task<S>) -> Built {
-    let constants = FabConstants::<S> {
+    let constants = ArrayFabConfig::<S> {
         steps: steps(scenario),
         order: order(scenario),
         penalty: penalty(scenario),
         mixing: MixingRule::Degrees(weights(scenario)),
     };
     if scenario.has_perfect_air() {
-        return Ok(Box::new(PlainFab::new(task, source, constants)));
+        return Ok(Box::new(ArrayFab::new(task, source, constants)));
     }
     let (task, most_late, x_step) = (Rc::new(task), scenario.faults.delay_rounds, constants.steps.x);
-    let method = UnguardedFab::new(Rc::clone(&task), scenario.swarm.agents, constants, most_late);
+    let method = FaultyAirFab::new(Rc::clone(&task), scenario.swarm.agents, constants, most_late);
     Ok(Box::new(MethodSwarm::new(task, Air::new(scenario)?, Box::new(method), most_late, x_step)))
 }
 
@@ -160,7 +160,7 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource, task: Task<f32>
     }
     let others = scenario.swarm.agents.saturating_sub(1) as u32;
     let constants = setup(scenario)?.on_arrays(if is_ring { others.min(1) } else { others });
-    Ok(Box::new(ExactFab::new(task, source, constants)?))
+    Ok(Box::new(ArrayLedger::new(task, source, constants)?))
 }
 
 /// Agents that exchange frames over the air.
@@ -182,7 +182,7 @@ fn simulated_agents(scenario: &Scenario, source: &mut LinkSource, task: Task<f32
     }
 }
 
-fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: AgentSetup) -> Built {
+fn agents_of<const WORDS: usize>(scenario: &Scenario, task: Task<f32>, setup: AgentSwarmConfig) -> Built {
     let swarm = AgentSwarm::<WORDS>::new(task, Air::new(scenario)?, scenario.swarm.agents, setup);
     Ok(Box::new(swarm.map_err(unbuildable)?))
 }
@@ -201,7 +201,7 @@ pub struct ExactAgents {
     /// The problem of every agent.
     pub task: Task<f32>,
     /// The configuration of the agents.
-    pub setup: AgentSetup,
+    pub setup: AgentSwarmConfig,
     /// The air that carries their frames.
     pub air: Air,
     /// Rounds after which a board stops by itself.
@@ -258,7 +258,7 @@ fn checked_source(scenario: &Scenario) -> Result<LinkSource, BuildError> {
 }
 
 /// The configuration of the agents of `scenario` over the links of `source`.
-fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, Diagnostic> {
+fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSwarmConfig, Diagnostic> {
     let setup = setup(scenario)?;
     let Some(audiences) = audiences(scenario, source) else { return Ok(setup) };
     let sizes: Vec<u32> = audiences.iter().map(MemberSet::len).collect();
@@ -269,7 +269,7 @@ fn setup_on(scenario: &Scenario, source: &mut LinkSource) -> Result<AgentSetup, 
         }
         phases => in_phases(setup.config, phases),
     };
-    Ok(AgentSetup { config, audiences: Some(audiences), ..setup })
+    Ok(AgentSwarmConfig { config, audiences: Some(audiences), ..setup })
 }
 
 /// Agents that work in `phases`.
@@ -285,9 +285,9 @@ fn in_phases(config: agent::Config, phases: Phases) -> agent::Config {
 ///
 /// # Errors
 /// If the key cannot be drawn.
-pub fn setup(scenario: &Scenario) -> Result<AgentSetup, Diagnostic> {
+pub fn setup(scenario: &Scenario) -> Result<AgentSwarmConfig, Diagnostic> {
     let config = in_phases(config(scenario), phases::chosen_phases(scenario));
-    Ok(AgentSetup {
+    Ok(AgentSwarmConfig {
         config,
         audiences: None,
         key: scenario.frames.sealed.then(SwarmKey::draw).transpose()?,

@@ -2,14 +2,14 @@
 //! to anybody. What it plays is older than the superframe: to pass a frame on at once is a link that the swarm did not have.
 
 use super::places::BENCH;
-use super::simulation::{RadioAir, RadioEvent, RadioSettings};
+use super::simulation::{RadioAir, RadioEvent, RadioSwarmConfig};
 use super::{RadioAgent, SharedTask};
 use fabswarm_shared::agent::Origin;
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::slots::{SlotSchedule, Stamp};
 use fabswarm_shared::wire::frame::Frame;
 use fabswarm_shared::wire::seal::{Key, OVERHEAD_MAX, Opener, Sealer, VolatileBoots};
-use fabswarm_sim::air::radio::{RadioKind, RadioNeeds};
+use fabswarm_sim::air::radio::{RadioConfig, RadioKind};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 
 const AGENTS: usize = 4;
@@ -75,10 +75,10 @@ struct Life {
 
 impl Life {
     fn new(task: &SharedTask, boots: &mut [VolatileBoots], seed: u64) -> Self {
-        let needs = RadioNeeds { agents: AGENTS as u16, frame_bytes: 120, ..RadioNeeds::default() };
-        let settings = RadioSettings::new(RadioKind::Ieee802154, &needs, BENCH);
+        let needs = RadioConfig { agents: AGENTS as u16, frame_bytes: 120, ..RadioConfig::default() };
+        let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs, BENCH);
         let superframe_s = settings.period_s();
-        let mut air = RadioAir::new(RadioSettings { seed, loss: 0.2, ..settings });
+        let mut air = RadioAir::new(RadioSwarmConfig { seed, loss: 0.2, ..settings });
         (0..AGENTS).for_each(|agent| air.switch_on(agent, 0));
         let boards = boots.iter_mut().enumerate().map(|(id, boots)| Board::new(task, id, boots)).collect();
         Self {

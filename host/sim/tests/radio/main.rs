@@ -8,13 +8,13 @@ mod simulation;
 mod slots;
 
 use fabswarm_shared::agent::{Agent, Origin};
-use fabswarm_sim::air::radio::{RadioKind, RadioNeeds};
+use fabswarm_sim::air::radio::{RadioConfig, RadioKind};
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
-use fabswarm_sim::swarm::{AgentProblem, AgentSetup, HeapPeers};
+use fabswarm_sim::swarm::{AgentProblem, AgentSwarmConfig, HeapPeers};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{self, ExactAgents};
 use places::BENCH;
-use simulation::{RadioAir, RadioEvent, RadioSettings};
+use simulation::{RadioAir, RadioEvent, RadioSwarmConfig};
 use std::sync::Arc;
 
 const WORDS: usize = 45;
@@ -25,7 +25,7 @@ type RadioAgent = Agent<AgentProblem, HeapPeers<WORDS>, WORDS>;
 /// A task, and all that its agents have in common.
 struct SharedTask {
     task: Arc<Task<f32>>,
-    setup: AgentSetup,
+    setup: AgentSwarmConfig,
     start: Vec<f32>,
 }
 
@@ -53,10 +53,10 @@ fn agents_converge_by_their_own_clocks() {
     let task = SharedTask::new(&scenario);
     let mut agents: Vec<RadioAgent> = (0..AGENTS).map(|id| task.agent(id, 1)).collect();
 
-    let needs = RadioNeeds { agents: AGENTS as u16, frame_bytes: 385, ..RadioNeeds::default() };
-    let settings = RadioSettings::new(RadioKind::Ieee802154, &needs, BENCH);
+    let needs = RadioConfig { agents: AGENTS as u16, frame_bytes: 385, ..RadioConfig::default() };
+    let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs, BENCH);
     let period = settings.period_s();
-    let mut air = RadioAir::new(RadioSettings { seed: 3, loss: 0.2, ..settings });
+    let mut air = RadioAir::new(RadioSwarmConfig { seed: 3, loss: 0.2, ..settings });
     for agent in 0..AGENTS {
         air.switch_on(agent, 0);
     }

@@ -5,13 +5,13 @@ use super::clock::ClockError;
 use super::places::{Places, RadioPath};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::slots::{Hearing, SlotSchedule, SlotTask, Stamp, Superframe};
-use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioKind, RadioNeeds, RadioPlan, RadioTiming};
+use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioConfig, RadioKind, RadioPlan, RadioTiming};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Settings of a simulated radio swarm.
 #[derive(Clone, Debug)]
-pub(crate) struct RadioSettings {
+pub(crate) struct RadioSwarmConfig {
     /// Seed of clocks, powers and losses.
     pub(crate) seed: u64,
     /// The radio.
@@ -34,9 +34,9 @@ pub(crate) struct RadioSettings {
     pub(crate) places: Places,
 }
 
-impl RadioSettings {
+impl RadioSwarmConfig {
     /// A swarm with the slots that are planned for `needs`, which loses no packet.
-    pub(crate) fn new(radio: RadioKind, needs: &RadioNeeds, places: Places) -> Self {
+    pub(crate) fn new(radio: RadioKind, needs: &RadioConfig, places: Places) -> Self {
         let radio = RadioTiming::new(radio);
         Self {
             seed: 7,
@@ -72,7 +72,7 @@ pub(crate) enum RadioEvent {
 /// The simulation.
 #[derive(Debug)]
 pub(crate) struct RadioAir {
-    settings: RadioSettings,
+    settings: RadioSwarmConfig,
     stations: Vec<Station>,
     channel: Channel,
     queue: BinaryHeap<Timed>,
@@ -147,7 +147,7 @@ impl Eq for Timed {}
 
 impl RadioAir {
     /// A swarm whose agents are all switched off.
-    pub(crate) fn new(settings: RadioSettings) -> Self {
+    pub(crate) fn new(settings: RadioSwarmConfig) -> Self {
         let station = |agent: u16| {
             let mut draw = Stream::new(settings.seed, agent.into(), 0, Purpose::Clock);
             let clock = ClockError {

@@ -1,18 +1,18 @@
 //! Slots on clocks that differ, beside what was planned.
 
 use super::places::{BENCH, Places};
-use super::simulation::{RadioAir, RadioEvent, RadioSettings};
-use fabswarm_sim::air::radio::{LoraSettings, RadioKind, RadioNeeds, RadioPlan, RadioTiming};
+use super::simulation::{RadioAir, RadioEvent, RadioSwarmConfig};
+use fabswarm_sim::air::radio::{LoraModulation, RadioConfig, RadioKind, RadioPlan, RadioTiming};
 
 /// Frames of 120 bytes, full payloads in turns.
-fn needs(agents: u16) -> RadioNeeds {
-    RadioNeeds { agents, frame_bytes: 122, shared_bytes: 369, ..RadioNeeds::default() }
+fn needs(agents: u16) -> RadioConfig {
+    RadioConfig { agents, frame_bytes: 122, shared_bytes: 369, ..RadioConfig::default() }
 }
 
 /// Five groups in a row, each in reach of its neighbours: four hops from end to end.
 const FOUR_HOPS: Places = Places::Groups { count: 5, spacing_m: 70.0, radius_m: 8.0, speed_m_s: 5.0 };
 
-fn all_on(settings: RadioSettings) -> RadioAir {
+fn all_on(settings: RadioSwarmConfig) -> RadioAir {
     let agents = usize::from(settings.superframe.agents);
     let mut air = RadioAir::new(settings);
     for agent in 0..agents {
@@ -33,7 +33,7 @@ fn superframes_to_synchronise(air: &mut RadioAir, period_s: f64, at_most: u32) -
         })
 }
 
-fn check_ten_thousand_rounds(settings: RadioSettings, most_superframes: u32) {
+fn check_ten_thousand_rounds(settings: RadioSwarmConfig, most_superframes: u32) {
     let period = settings.period_s();
     let mut air = RadioAir::new(settings);
     // Somebody switches them on one after the other, in an order of its own.
@@ -63,19 +63,19 @@ fn check_ten_thousand_rounds(settings: RadioSettings, most_superframes: u32) {
 
 #[test]
 fn twenty_agents_in_reach_never_collide() {
-    check_ten_thousand_rounds(RadioSettings::new(RadioKind::Ieee802154, &needs(20), BENCH), 10);
+    check_ten_thousand_rounds(RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), BENCH), 10);
 }
 
 #[test]
 fn twenty_agents_over_four_hops_never_collide() {
     let settings =
-        RadioSettings { loss: 0.2, ..RadioSettings::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
+        RadioSwarmConfig { loss: 0.2, ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
     check_ten_thousand_rounds(settings, 40);
 }
 
 #[test]
 fn the_row_of_groups_is_four_hops_long() {
-    let mut air = all_on(RadioSettings::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS));
+    let mut air = all_on(RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS));
     air.run_until(30.0, |_| {});
     let hops: Vec<u8> = air.schedules().map(|schedule| schedule.stamp().hops).collect();
     assert!((0..20).all(|agent| usize::from(hops[agent]) >= agent % 5), "{hops:?}");
@@ -89,7 +89,7 @@ fn ten_boards_make_fifteen_rounds_a_second_as_planned() {
     let plan = RadioPlan::new(&radio, &needs).unwrap();
     assert!(plan.rounds_per_second >= 15.0, "{plan:?}");
     assert_eq!(plan.packets, 1);
-    let mut air = all_on(RadioSettings::new(RadioKind::Ieee802154, &needs, BENCH));
+    let mut air = all_on(RadioSwarmConfig::new(RadioKind::Ieee802154, &needs, BENCH));
     air.run_until(10.0, |_| {});
     let (rounds, mut delivered) = (air.rounds(3), 0);
     air.run_until(70.0, |event| delivered += u64::from(matches!(event, RadioEvent::Delivered { .. })));
@@ -103,13 +103,13 @@ fn ten_boards_make_fifteen_rounds_a_second_as_planned() {
 
 #[test]
 fn other_radios_keep_to_their_plans() {
-    let lora = LoraSettings::default();
+    let lora = LoraModulation::default();
     for kind in
-        [RadioKind::EspNow, RadioKind::Lora(lora), RadioKind::Lora(LoraSettings { spreading: 9, ..lora })]
+        [RadioKind::EspNow, RadioKind::Lora(lora), RadioKind::Lora(LoraModulation { spreading: 9, ..lora })]
     {
-        let needs = RadioNeeds { hops: 1, ..needs(10) };
+        let needs = RadioConfig { hops: 1, ..needs(10) };
         let plan = RadioPlan::new(&RadioTiming::new(kind), &needs).unwrap();
-        let settings = RadioSettings::new(kind, &needs, BENCH);
+        let settings = RadioSwarmConfig::new(kind, &needs, BENCH);
         let period = settings.period_s();
         let mut air = all_on(settings);
         air.run_until(40.0 * period, |_| {});
@@ -125,18 +125,18 @@ fn other_radios_keep_to_their_plans() {
 
 #[test]
 fn nobody_sends_more_than_the_law_allows() {
-    let kind = RadioKind::Lora(LoraSettings::default());
+    let kind = RadioKind::Lora(LoraModulation::default());
     let radio = RadioTiming::new(kind);
     let legal = RadioPlan::new(&radio, &needs(10)).unwrap();
     assert!(legal.duty_cycle <= 0.01 && legal.duty_cycle > 0.0095, "{legal:?}");
     let period_us = Some(legal.superframe.length_us() / 2);
-    let error = RadioPlan::new(&radio, &RadioNeeds { period_us, ..needs(10) }).unwrap_err();
+    let error = RadioPlan::new(&radio, &RadioConfig { period_us, ..needs(10) }).unwrap_err();
     assert!(error.to_string().contains("the law allows 1.00 %"), "{error}");
 
     // The radio stops an agent whose superframe was planned without the law.
     let lawless = RadioTiming { duty_limit: None, ..radio };
     let superframe = RadioPlan::new(&lawless, &needs(10)).unwrap().superframe;
-    let settings = RadioSettings { superframe, ..RadioSettings::new(kind, &needs(10), BENCH) };
+    let settings = RadioSwarmConfig { superframe, ..RadioSwarmConfig::new(kind, &needs(10), BENCH) };
     let mut air = all_on(settings);
     air.run_until(3600.0, |_| {});
     assert!(air.counts().over_duty > 100, "{:?}", air.counts());
@@ -144,7 +144,7 @@ fn nobody_sends_more_than_the_law_allows() {
 
 #[test]
 fn late_joiners_and_leavers_are_absorbed() {
-    let settings = RadioSettings::new(RadioKind::Ieee802154, &needs(10), BENCH);
+    let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(10), BENCH);
     let period = settings.period_s();
     let mut air = RadioAir::new(settings);
     // The root itself comes late, and finds a swarm that keeps the time of agent 3.
@@ -177,7 +177,7 @@ fn late_joiners_and_leavers_are_absorbed() {
 #[test]
 fn a_root_that_dies_is_replaced_without_a_collision() {
     let settings =
-        RadioSettings { loss: 0.2, ..RadioSettings::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
+        RadioSwarmConfig { loss: 0.2, ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
     let period = settings.period_s();
     let mut air = all_on(settings);
     superframes_to_synchronise(&mut air, period, 120);
@@ -200,9 +200,10 @@ fn a_root_that_dies_is_replaced_without_a_collision() {
 fn two_halves_that_meet_become_one() {
     let mut slowest = 0;
     for seed in 0..10 {
-        let settings = RadioSettings::new(RadioKind::Ieee802154, &needs(20), Places::Halves { meet_s: 60.0 });
+        let settings =
+            RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), Places::Halves { meet_s: 60.0 });
         let period = settings.period_s();
-        let mut air = RadioAir::new(RadioSettings { seed, ..settings });
+        let mut air = RadioAir::new(RadioSwarmConfig { seed, ..settings });
         for agent in 0..10 {
             air.switch_on(agent, 0);
         }
@@ -226,8 +227,10 @@ fn two_halves_that_meet_become_one() {
 
 #[test]
 fn clocks_that_swing_are_followed() {
-    let settings =
-        RadioSettings { swing_ppm: 20.0, ..RadioSettings::new(RadioKind::Ieee802154, &needs(20), BENCH) };
+    let settings = RadioSwarmConfig {
+        swing_ppm: 20.0,
+        ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), BENCH)
+    };
     let period = settings.period_s();
     let mut air = all_on(settings);
     superframes_to_synchronise(&mut air, period, 40);
@@ -240,9 +243,9 @@ fn clocks_that_swing_are_followed() {
 #[test]
 fn without_synchronisation_clocks_collide() {
     // The test of the tests: agents that do not follow each other run into each other's slots.
-    let settings = RadioSettings {
+    let settings = RadioSwarmConfig {
         places: Places::Groups { count: 4, spacing_m: 1e5, radius_m: 1.0, speed_m_s: 0.0 },
-        ..RadioSettings::new(RadioKind::Ieee802154, &needs(4), BENCH)
+        ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(4), BENCH)
     };
     let period = settings.period_s();
     let mut air = all_on(settings);
@@ -252,8 +255,8 @@ fn without_synchronisation_clocks_collide() {
     assert_eq!(roots, [0, 1, 2, 3]);
 
     // Clocks that are worse than planned for run out of their guard times.
-    let settings = RadioSettings::new(RadioKind::Ieee802154, &needs(20), BENCH);
-    let mut air = all_on(RadioSettings { ppm: 3000.0, ..settings });
+    let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), BENCH);
+    let mut air = all_on(RadioSwarmConfig { ppm: 3000.0, ..settings });
     air.run_until(60.0, |_| {});
     assert!(air.counts().collisions > 0, "{:?}", air.counts());
 }
@@ -261,7 +264,7 @@ fn without_synchronisation_clocks_collide() {
 #[test]
 fn a_longer_round_makes_a_host_that_carries_frames_no_hurry() {
     let plan = |kind, period_us| {
-        let needs = RadioNeeds { period_us, ..needs(3) };
+        let needs = RadioConfig { period_us, ..needs(3) };
         RadioPlan::new(&RadioTiming::new(kind), &needs).unwrap().superframe
     };
     for kind in [RadioKind::Carried, RadioKind::Ieee802154] {

@@ -11,7 +11,7 @@ const PROBLEMS: u64 = 10;
 /// Problems of plain FAB under faults, which never gets there: each takes all rounds. With `FABSWARM_LONG` it is all of them.
 const HOPELESS_PROBLEMS: u64 = 2;
 /// Rounds after which a run counts as one that never gets there.
-const PATIENCE: u64 = 4000;
+const MOST_ROUNDS: u64 = 4000;
 
 type Change = fn(&mut Scenario);
 
@@ -67,7 +67,7 @@ const ALGORITHMS: [(&str, Change); 2] = [
 fn rounds_to_one_percent(scenario: &Scenario) -> Option<u64> {
     let mut swarm = build(scenario).expect("a scenario that can be run");
     let mut since = None;
-    while swarm.round() < PATIENCE {
+    while swarm.round() < MOST_ROUNDS {
         swarm.step().ok()?;
         let metrics = swarm.metrics();
         if scenario.algorithm.kind == AlgorithmKind::Ledger {

@@ -2,7 +2,7 @@
 
 use fabswarm_sim::air::{Air, LinkSource};
 use fabswarm_sim::scenario::{AlgorithmKind, PrecisionKind, ProblemKind, Scenario, TopologyKind};
-use fabswarm_sim::swarm::{AgentSwarm, ExactFab, Swarm};
+use fabswarm_sim::swarm::{AgentSwarm, ArrayLedger, Swarm};
 use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::{build, setup};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ proptest! {
         (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = phases;
         let told = setup(&scenario).unwrap();
         let mut arrays =
-            ExactFab::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents as u32 - 1)).unwrap();
+            ArrayLedger::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents as u32 - 1)).unwrap();
         let mut speaking = AgentSwarm::<512>::new(
             Task::draw(&scenario), Air::new(&scenario).unwrap(), agents, told,
         ).unwrap();

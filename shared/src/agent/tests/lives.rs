@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Agent 2 is behind a hill for a while, longer than the others' patience.
+    /// Agent 2 is behind a hill for a while, longer than the others wait.
     fn is_out_of_reach(&self, now: u32, receiver: usize, sender: usize) -> bool {
         let is_hidden = (60..95).contains(&now) && (receiver == 2) != (sender == 2);
         is_hidden

@@ -4,7 +4,7 @@ use super::super::Error;
 use super::quantise::{EXPONENTS, dequantise, restore};
 use super::sigma_history::WINDOW_UNIT;
 use super::{BLOCK, BYTE, EPOCH, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
-use crate::linear::first_exception;
+use crate::linear::first_invalid;
 
 /// The words that a receiver learned from a payload; the rest waits for a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
 
 fn read_full(v_in: &[u8], v: &mut [f32]) -> Result<(), Error> {
     let v_in = v_in.as_chunks().0;
-    if first_exception(v_in, |word| f32::from_le_bytes(word).is_finite()).is_some() {
+    if first_invalid(v_in, |word| f32::from_le_bytes(word).is_finite()).is_some() {
         return Err(Error::NotFinite);
     }
     for (v, &word) in v.iter_mut().zip(v_in) {

@@ -26,22 +26,24 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let ImageSizes { parts, all } = sizes()?;
-    println!("bytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
+    outln!("bytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
     for (name, ImageBytes { flash, ram }) in parts.iter().chain([&("all", all)]) {
-        println!("{name:<28} {flash:>8} {ram:>8}");
+        outln!("{name:<28} {flash:>8} {ram:>8}");
     }
 
     print_instructions()?;
 
-    println!(
+    outln!(
         "\nlock-step over Ethernet, frames encrypted\n\n{:>6} {:>10} {:>14}",
-        "boards", "rounds/s", "deepest stack"
+        "boards",
+        "rounds/s",
+        "deepest stack"
     );
     let limit = Duration::from_secs(matches.get_one::<u64>("seconds").copied().unwrap_or(60));
     for (boards, rounds) in SWARMS {
         let (rate, stack) = rounds_per_second(boards, rounds, limit)?;
         let stack = stack.map_or("–".to_owned(), |bytes| format!("{bytes} bytes"));
-        println!("{boards:>6} {rate:>10.0} {stack:>14}");
+        outln!("{boards:>6} {rate:>10.0} {stack:>14}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -49,17 +51,17 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 /// Prints what a round takes, where the compiler for the C kernels beside ours is installed.
 fn print_instructions() -> Result<()> {
     if !is_on_path(C_COMPILER) {
-        println!("\ninstructions are not counted: {C_COMPILER} is not on the PATH");
-        println!("help: run `apt-get install gcc-arm-none-eabi`");
+        outln!("\ninstructions are not counted: {C_COMPILER} is not on the PATH");
+        outln!("help: run `apt-get install gcc-arm-none-eabi`");
         return Ok(());
     }
     let parts = instructions()?;
     ensure!(parts == instructions()?, "two counts of the same instructions differ");
-    println!("\ninstructions of a round's parts (5 features, 20 states, 2 others heard), twice the same\n");
-    println!("{:<16} {:>8} {:>8}", "part", "ours", "C -O3");
+    outln!("\ninstructions of a round's parts (5 features, 20 states, 2 others heard), twice the same\n");
+    outln!("{:<16} {:>8} {:>8}", "part", "ours", "C -O3");
     for part in &parts {
         let in_c = part.in_c.map_or("–".to_owned(), |count| count.to_string());
-        println!("{:<16} {:>8} {in_c:>8}", part.name, part.ours);
+        outln!("{:<16} {:>8} {in_c:>8}", part.name, part.ours);
     }
     Ok(())
 }

@@ -65,7 +65,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let engine = if is_gpu { word("precision") } else { "cpu" };
     let show =
-        |model: &str, measured: Measurement| println!("engine=fabswarm-{engine} model={model} {measured}");
+        |model: &str, measured: Measurement| outln!("engine=fabswarm-{engine} model={model} {measured}");
     let mlp = Model::mlp(784, 256, 10);
     let bert = Model::Encoder(BertEncoder::bert_base(BERT_TOKENS));
     let cuda = || Cuda::new(precision);
@@ -114,7 +114,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 /// Prints how fast a GPU mixes, and what part of its copy that is.
 fn show_mixing(agents: usize, words: usize) -> Result<()> {
     let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
-    println!("job=mixing agents={agents} words={words} copy {:.2} TB/s", rates.copy / 1e12);
+    outln!("job=mixing agents={agents} words={words} copy {:.2} TB/s", rates.copy / 1e12);
     let named = [
         ("pull", rates.pull),
         ("push", rates.push),
@@ -122,7 +122,7 @@ fn show_mixing(agents: usize, words: usize) -> Result<()> {
         ("round", rates.round),
     ];
     for (name, rate) in named {
-        println!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / rates.copy);
+        outln!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / rates.copy);
     }
     Ok(())
 }
@@ -150,8 +150,8 @@ fn check(is_gpu: bool) -> Result<ExitCode> {
         checks.extend(mixing(&Cpu::<f32>::new(), 1e-5)?);
         checks.extend(gradients(&Cpu::<f32>::new(), 1e-4)?);
     }
-    checks.iter().for_each(|check| println!("{check}"));
+    checks.iter().for_each(|check| outln!("{check}"));
     let failed = checks.iter().filter(|check| !check.passed()).count();
-    println!("{} checks, {failed} failed", checks.len());
+    outln!("{} checks, {failed} failed", checks.len());
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

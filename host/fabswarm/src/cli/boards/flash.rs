@@ -81,7 +81,7 @@ pub(super) fn build(matches: &ArgMatches) -> Result<ExitCode> {
     let board = board(matches)?;
     let elf = board.build()?;
     let Some(out) = matches.get_one::<PathBuf>("out") else {
-        println!("{}", elf.display());
+        outln!("{}", elf.display());
         return Ok(ExitCode::SUCCESS);
     };
     let mut files = vec![("elf", fs::read(&elf).with_context(|| format!("cannot read {}", elf.display()))?)];
@@ -92,7 +92,7 @@ pub(super) fn build(matches: &ArgMatches) -> Result<ExitCode> {
         written.map_err(
             |error| fault!("cannot write {}: {error}", path.display(); "choose another folder with --out"),
         )?;
-        println!("{}", path.display());
+        outln!("{}", path.display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -57,7 +57,7 @@ impl PortLines {
     fn print(&self, path: &Path, text: &str) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let who = self.agent.map_or_else(|| "–".to_owned(), |agent| format!("agent {agent}"));
-        println!("{} {text}", paint(self.agent, format!("{name} {who:<9}")));
+        outln!("{} {text}", paint(self.agent, format!("{name} {who:<9}")));
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
         port.take(packet_line(packet)).iter().for_each(|text| port.print(path, text));
     };
-    let print_message = |probe: &str, message: &str| println!("{probe} {message}");
+    let print_message = |probe: &str, message: &str| outln!("{probe} {message}");
     let (logged, packets) = thread::scope(|scope| {
         let follow = || logs.map(|logs| logs.follow(&goes_on, &print_message)).unwrap_or_default();
         let logged = scope.spawn(follow);
@@ -110,13 +110,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
     }
     let seconds = limit.unwrap_or_else(|| begun.elapsed().as_secs());
-    let counted = packets
+    let packet_counts = packets
         .into_iter()
         .map(|outcome| outcome.map(|packets| format!("{} in {seconds} s", counted(packets, "packet"))));
-    let mut code = report(&ports, counted);
+    let mut code = report(&ports, packet_counts);
     for (probe, outcome) in logged {
         match outcome {
-            Ok(messages) => println!("{probe}: {} in {seconds} s", counted(messages, "message")),
+            Ok(messages) => outln!("{probe}: {} in {seconds} s", counted(messages, "message")),
             Err(error) => {
                 eprintln!("error: {probe}: {error}");
                 code = ExitCode::from(FAILED);

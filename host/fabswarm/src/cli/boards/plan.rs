@@ -23,7 +23,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario");
     let flags = flags::given(ScenarioCommand::Run, matches)?;
     let scenario = scenario::resolve(file.map(PathBuf::as_path), &flags)?.scenario;
-    print!("{}", report(&scenario, &SwarmPlan::new(&scenario)?));
+    out!("{}", report(&scenario, &SwarmPlan::new(&scenario)?));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -57,8 +57,8 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
     // After the firmware was asked: a boot ROM answers only when the firmware is stopped.
     let chips = chips(matches.get_one("board"), matches.get_one::<String>("ports").map(String::as_str))?;
     if ports.is_empty() && drives.is_empty() && chips.is_empty() {
-        println!("no serial ports, no boot loader drives, no debug probes");
-        println!(
+        outln!("no serial ports, no boot loader drives, no debug probes");
+        outln!(
             "help: plug in a board; hold BOOTSEL while you plug in a Pico to get its drive; see `fabswarm doctor`"
         );
         print_absent();
@@ -66,16 +66,16 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
     }
     for (path, outcome) in ports.iter().zip(outcomes) {
         match outcome {
-            Ok(board) => println!("{}\n  {}", path.display(), describe(&board)),
-            Err(trouble) => println!("{}\n  {}", path.display(), trouble.to_string().replace('\n', "\n  ")),
+            Ok(board) => outln!("{}\n  {}", path.display(), describe(&board)),
+            Err(trouble) => outln!("{}\n  {}", path.display(), trouble.to_string().replace('\n', "\n  ")),
         }
     }
     for drive in drives {
         let board = uf2::drive_board(&drive).unwrap_or_else(|| "unknown board".to_owned());
-        println!("{}\n  boot loader of {board}; flash it with `fabswarm boards flash`", drive.display());
+        outln!("{}\n  boot loader of {board}; flash it with `fabswarm boards flash`", drive.display());
     }
     for ChipLine { name, what, .. } in chips {
-        println!("{name}\n  {}", what.replace('\n', "\n  "));
+        outln!("{name}\n  {}", what.replace('\n', "\n  "));
     }
     print_absent();
     Ok(ExitCode::SUCCESS)
@@ -84,8 +84,8 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
 /// Says what this build cannot list.
 fn print_absent() {
     if cfg!(not(feature = "flash")) {
-        println!("(debug probes are not looked for: this build lacks the feature `flash`)");
-        println!("help: add the feature, `cargo run --release --features flash -- boards …`");
+        outln!("(debug probes are not looked for: this build lacks the feature `flash`)");
+        outln!("help: add the feature, `cargo run --release --features flash -- boards …`");
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn report(
     let mut code = ExitCode::SUCCESS;
     for (path, outcome) in ports.iter().zip(outcomes) {
         match outcome {
-            Ok(what) => println!("{}: {what}", path.display()),
+            Ok(what) => outln!("{}: {what}", path.display()),
             Err(trouble) => {
                 eprintln!("error: {trouble}");
                 code = ExitCode::from(FAILED);

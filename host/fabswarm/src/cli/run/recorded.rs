@@ -37,12 +37,12 @@ pub(super) fn run(file: &Path, out: &Path, flags: &[Flag], matches: &ArgMatches)
     recorded.write(out, &snapshots)?;
     let agents = counted(recorded.agents(), "agent");
     let last = recorded.rounds().last().copied().unwrap_or(0);
-    println!("{agents}, {last} rounds in {precision}, {} snapshots in {}", snapshots.len(), out.display());
+    outln!("{agents}, {last} rounds in {precision}, {} snapshots in {}", snapshots.len(), out.display());
     match largest_difference(&snapshots, recorded.snapshots()) {
         Some(difference) => {
-            println!("largest difference from the recorded states: {difference:.1e} (relative)")
+            outln!("largest difference from the recorded states: {difference:.1e} (relative)")
         }
-        None => println!("not compared: the recorded file names rounds without all of their states"),
+        None => outln!("not compared: the recorded file names rounds without all of their states"),
     }
     Ok(ExitCode::SUCCESS)
 }

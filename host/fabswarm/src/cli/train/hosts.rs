@@ -37,9 +37,9 @@ pub(super) fn loss_argument() -> Arg {
 }
 
 /// The flag that says when a host is lost.
-pub(super) fn patience_argument() -> Arg {
-    Arg::new("host-patience")
-        .long("host-patience")
+pub(super) fn timeout_argument() -> Arg {
+    Arg::new("host-host_timeout")
+        .long("host-host_timeout")
         .value_name("SECONDS")
         .default_value("15")
         .value_parser(value_parser!(u64).range(1..=86_400))
@@ -86,7 +86,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     cluster::assign_blocks(&list.hosts(), resolved.scenario.swarm.agents)?;
     let credentials = host::credentials(matches)?;
     let waits = matches.get_one::<String>("on-host-loss").is_some_and(|word| word == "wait");
-    let patience = Duration::from_secs(*matches.get_one("host-patience").expect("it has a default"));
+    let host_timeout = Duration::from_secs(*matches.get_one("host-host_timeout").expect("it has a default"));
     let shares_memory = *matches.get_one("shared-memory").expect("it has a default");
     let prepared = prepare(resolved)?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -107,10 +107,10 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         let planned = TrainingPlan::of_block(new_device()?, &prepared, resolved, Block::NONE)?;
         let cluster = Cluster::dial(hosts.clone(), &credentials)?.sharing_memory(shares_memory);
         let agents_of_all = resolved.scenario.swarm.agents;
-        let run = cluster.start(&digest, &scenario, agents_of_all, &interrupted, patience)?;
+        let run = cluster.start(&digest, &scenario, agents_of_all, &interrupted, host_timeout)?;
         let run = Arc::new(run);
         for HostPart { name, block, .. } in run.parts()? {
-            println!("{name}: {} from number {} on", counted(block.agents, "agent"), block.first);
+            outln!("{name}: {} from number {} on", counted(block.agents, "agent"), block.first);
         }
         let (folder, mut checkpoint) = resumed.unzip();
         let swarm = Box::new(ClusterSwarm(Arc::clone(&run)));
@@ -120,7 +120,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
             trainer.keep(&folder)?;
         }
         let is_resumed = checkpoint.is_some();
-        let trained = job.go_through(&mut trainer, &folder, is_resumed)?;
+        let trained = job.run_rounds(&mut trainer, &folder, is_resumed)?;
         let checkpointed = trainer.checkpointed();
         drop(trainer);
         let may_wait = waits && local.is_none() && !interrupted.load(Ordering::Relaxed);
@@ -134,16 +134,16 @@ pub(super) fn train<D: Device<Scalar = f32>>(
                 resumed = Some((folder, checkpoint));
                 continue;
             }
-            return Ok(job.conclude(trained, &folder, checkpointed));
+            return Ok(job.report(trained, &folder, checkpointed));
         }
-        let code = job.conclude(trained, &folder, checkpointed);
+        let code = job.report(trained, &folder, checkpointed);
         // A host that is lost has nothing to say; the run has said so.
         if let Ok(parts) = run.parts() {
             folder.write("hosts.csv", cluster::table(&parts).as_bytes())?;
-            print!("{}", between_hosts(&parts, run.round() - begun));
+            out!("{}", between_hosts(&parts, run.round() - begun));
         }
         drop(run);
-        page.stay(&interrupted);
+        page.keep_page_open(&interrupted);
         return Ok(code);
     }
 }

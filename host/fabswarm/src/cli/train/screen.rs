@@ -62,7 +62,7 @@ impl TrainingObserver for Screen {
 
     fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
         self.bar.set_message(format!("accuracy {:.4}", evaluation.test.accuracy));
-        self.bar.suspend(|| println!("{}", line(evaluation)));
+        self.bar.suspend(|| outln!("{}", line(evaluation)));
         let weights = evaluation.weights.as_ref().map(|bars| [&bars.right[..], &bars.wrong[..]]);
         let (round, elapsed) = (evaluation.round.into(), self.watch.elapsed());
         self.watch.tell(message::evaluation(round, elapsed, report::values(evaluation), weights));

@@ -14,7 +14,7 @@ const LINKS: &str = "batch = 3\nepochs = 2\nevaluate_every = 2\n[network]\ntopol
 fn a_thousand_agents_on_a_hundred_hosts_compute_the_bits_of_one_process() {
     let case = TrainingCase::tiny(AGENTS, SAMPLES, LINKS);
     let hosts = case.hosts(HOSTS, 5, RATE);
-    let traffic = case.compare(hosts.cluster(BUILD), PATIENCE).into_iter().map(|part| part.traffic);
+    let traffic = case.compare(hosts.cluster(BUILD), HOST_TIMEOUT).into_iter().map(|part| part.traffic);
     let (planned, received) = traffic.fold((0, 0), |(planned, received), traffic| {
         (planned + traffic.planned_received, received + traffic.received)
     });

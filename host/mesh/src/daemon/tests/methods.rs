@@ -47,7 +47,7 @@ fn hosts_compute_the_bits_of_one_process_by_every_method() {
         println!("{text}");
         let case = TrainingCase::new(&text);
         for count in [2, 3] {
-            case.compare(case.hosts(count, 11, 0.0).cluster(BUILD), PATIENCE);
+            case.compare(case.hosts(count, 11, 0.0).cluster(BUILD), HOST_TIMEOUT);
         }
     }
 }
@@ -63,7 +63,7 @@ fn a_run_goes_on_with_another_number_of_hosts() {
     for (epochs, count) in [(1, 2), (2, 3)] {
         case = of(case.folder, epochs);
         let hosts = case.hosts(count, 11, 0.0);
-        let swarm = case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
+        let swarm = case.start(hosts.cluster(BUILD), HOST_TIMEOUT).unwrap();
         case.train(Some(&swarm), "parts", epochs > 1);
     }
     case = of(case.folder, 3);

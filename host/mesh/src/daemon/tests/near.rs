@@ -8,7 +8,7 @@ use fabswarm_large::training::block::to_words;
 fn train_at(address: impl Fn(usize) -> String, more: &str, rate: f64) -> Vec<HostPart> {
     let case = TrainingCase::new(&format!("{SMALL}{more}"));
     let hosts = case.hosts(3, 3, rate);
-    case.compare(hosts.cluster_at(BUILD, address), PATIENCE)
+    case.compare(hosts.cluster_at(BUILD, address), HOST_TIMEOUT)
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn hosts_that_share_memory_compute_the_bits_of_one_process() {
 fn state_of_a_host_on_this_machine_is_read_in_its_memory() {
     let case = TrainingCase::new(SMALL);
     let hosts = case.hosts(1, 3, 0.0);
-    let swarm = case.start(hosts.cluster(BUILD), PATIENCE).unwrap();
+    let swarm = case.start(hosts.cluster(BUILD), HOST_TIMEOUT).unwrap();
     let part = StatePart::Lower(VectorPart::Decisions);
     let read = |shares| {
         let request = Request::Read { round: 0, part, offset: 7, words: 100, shares };

@@ -2,14 +2,14 @@
 
 use super::timing::{RadioKind, RadioTiming};
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::slots::{self, SlotNeeds, Superframe};
+use fabswarm_shared::slots::{self, SlotConfig, Superframe};
 
 /// The time over which laws count airtime.
 pub const DUTY_WINDOW_US: f64 = 3600e6;
 
 /// The requirements of a swarm on its radio.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RadioNeeds {
+pub struct RadioConfig {
     /// Agents with a slot.
     pub agents: u16,
     /// Bytes of the frame that an agent sends in most rounds, sealed and stamped.
@@ -32,7 +32,7 @@ pub struct RadioNeeds {
     pub period_us: Option<u64>,
 }
 
-impl Default for RadioNeeds {
+impl Default for RadioConfig {
     fn default() -> Self {
         Self {
             agents: 10,
@@ -75,7 +75,7 @@ impl RadioPlan {
     ///
     /// # Errors
     /// Where the radio or the law does not allow what is wanted.
-    pub fn new(radio: &RadioTiming, needs: &RadioNeeds) -> Result<Self, Diagnostic> {
+    pub fn new(radio: &RadioTiming, needs: &RadioConfig) -> Result<Self, Diagnostic> {
         for bytes in [needs.frame_bytes, needs.shared_bytes] {
             if bytes > 0 && radio.packets(bytes).count() == 0 {
                 let what =
@@ -142,14 +142,14 @@ fn no_slots(error: slots::Error) -> Diagnostic {
 }
 
 /// The shortest slots that hold the frames.
-fn slot_needs(radio: &RadioTiming, needs: &RadioNeeds) -> SlotNeeds {
+fn slot_needs(radio: &RadioTiming, needs: &RadioConfig) -> SlotConfig {
     let control_us =
         if needs.control_bytes == 0 { 0 } else { radio.frame_us(needs.control_bytes) + radio.gap_us };
     let (frame_us, shared_us) = match needs.shared_bytes {
         0 => (radio.frame_us(needs.frame_bytes) + control_us, 0),
         bytes => (radio.frame_us(needs.frame_bytes), radio.frame_us(bytes) + control_us),
     };
-    SlotNeeds {
+    SlotConfig {
         agents: needs.agents,
         frame_us,
         shared_us,
@@ -160,14 +160,14 @@ fn slot_needs(radio: &RadioTiming, needs: &RadioNeeds) -> SlotNeeds {
         hops: if radio.kind == RadioKind::Carried { 1 } else { needs.hops },
         tick_us: radio.tick_us,
         propagation_us: (needs.reach_m / 300.0) as u32 + 1,
-        ..SlotNeeds::default()
+        ..SlotConfig::default()
     }
 }
 
 /// The superframe of `slots` that takes `wanted_us`, at least as long as the `shortest`.
 fn stretched(
     radio: &RadioTiming,
-    mut slots: SlotNeeds,
+    mut slots: SlotConfig,
     shortest: Superframe,
     wanted_us: u64,
 ) -> Result<Superframe, slots::Error> {

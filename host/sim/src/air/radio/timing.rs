@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Chirps of a LoRa radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoraSettings {
+pub struct LoraModulation {
     /// Spreading factor, 7 to 12.
     pub spreading: u8,
     /// Bandwidth in kHz: 125, 250 or 500.
@@ -15,7 +15,7 @@ pub struct LoraSettings {
     pub duty_per_mille: u16,
 }
 
-impl Default for LoraSettings {
+impl Default for LoraModulation {
     /// The fastest of the usual settings, in the European band of 868.0 to 868.6 MHz.
     fn default() -> Self {
         Self { spreading: 7, bandwidth_khz: 125, duty_per_mille: 10 }
@@ -30,7 +30,7 @@ pub enum RadioKind {
     /// ESP-NOW v2: vendor frames of 802.11b at 1 Mbit/s.
     EspNow,
     /// LoRa below 1 GHz.
-    Lora(LoraSettings),
+    Lora(LoraModulation),
     /// No radio: a host carries frames between boards that it emulates, whenever it comes to it.
     Carried,
 }
@@ -40,7 +40,7 @@ impl fmt::Display for RadioKind {
         match self {
             Self::Ieee802154 => f.write_str("802.15.4"),
             Self::EspNow => f.write_str("ESP-NOW"),
-            Self::Lora(LoraSettings { spreading, bandwidth_khz, .. }) => {
+            Self::Lora(LoraModulation { spreading, bandwidth_khz, .. }) => {
                 write!(f, "LoRa SF{spreading} {bandwidth_khz} kHz")
             }
             Self::Carried => f.write_str("carried by the host"),
@@ -136,7 +136,7 @@ impl RadioTiming {
             RadioFamily::Ieee802154 => RadioKind::Ieee802154,
             RadioFamily::EspNow => RadioKind::EspNow,
             RadioFamily::Carried => RadioKind::Carried,
-            RadioFamily::Lora => RadioKind::Lora(LoraSettings {
+            RadioFamily::Lora => RadioKind::Lora(LoraModulation {
                 spreading: radio.spreading,
                 bandwidth_khz: radio.bandwidth_khz,
                 duty_per_mille: (10.0 * radio.duty_percent).min(1000.0) as u16,
@@ -181,12 +181,12 @@ impl RadioTiming {
     }
 }
 
-fn symbol_us(lora: LoraSettings) -> f64 {
+fn symbol_us(lora: LoraModulation) -> f64 {
     libm::ldexp(1000.0 / f64::from(lora.bandwidth_khz), lora.spreading.into())
 }
 
 /// The formula of the SX126x data sheet: preamble of 8 symbols, explicit header, checksum, code rate 4/5.
-fn lora_packet_us(lora: LoraSettings, bytes: usize) -> u32 {
+fn lora_packet_us(lora: LoraModulation, bytes: usize) -> u32 {
     let symbol_us = symbol_us(lora);
     let spreading = f64::from(lora.spreading);
     // The low-data-rate optimisation is on where a symbol takes longer than 16 ms.
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(ieee.packet_us(123), 133 * 32, "127 bytes with their synchronisation header");
         // Semtech's calculator: SF7, 125 kHz, 50 bytes in 97.5 ms; SF12 in 2301.9 ms.
         let lora = |spreading| {
-            RadioTiming::new(RadioKind::Lora(LoraSettings { spreading, ..LoraSettings::default() }))
+            RadioTiming::new(RadioKind::Lora(LoraModulation { spreading, ..LoraModulation::default() }))
         };
         assert_eq!(lora(7).packet_us(50), 97_536);
         assert_eq!(lora(12).packet_us(50), 2_301_952);

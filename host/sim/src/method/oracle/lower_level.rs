@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::task::Task;
-use fabswarm_shared::problem::{Moment, Problem};
+use fabswarm_shared::problem::{NoiseKey, Problem};
 
 use super::without_noise;
 
@@ -42,7 +42,7 @@ impl LowerLevel {
         let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
         let rows = x.chunks_exact(shape.x).zip(y.chunks_exact(shape.y)).zip(dy.chunks_exact_mut(shape.y));
         for (agent, ((x, y), dy)) in rows.enumerate() {
-            let at = Moment { agent: agent as u32, round };
+            let at = NoiseKey { agent: agent as u32, round };
             self.task.problem(agent).lower_gradient(at, x, y, &mut dx, dy, &mut scratch);
         }
         dy
@@ -69,7 +69,7 @@ impl LowerLevel {
             let step = relative_step * (1.0 + size(y)) / length;
             let moved = |step: f64| -> Vec<f64> { y.iter().zip(u).map(|(y, u)| y + step * u).collect() };
             let problem = without_noise(self.task.problem(agent));
-            let at = Moment { agent: agent as u32, round: 0 };
+            let at = NoiseKey { agent: agent as u32, round: 0 };
             problem.lower_gradient(at, x, &moved(-step), &mut before_x, &mut before_y, &mut scratch);
             problem.lower_gradient(at, x, &moved(step), &mut after_x, &mut after_y, &mut scratch);
             let slopes = |out: &mut [f64], after: &[f64], before: &[f64]| {

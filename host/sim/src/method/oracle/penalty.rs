@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::task::Task;
-use fabswarm_shared::problem::{Moment, Penalty, Problem};
+use fabswarm_shared::problem::{NoiseKey, Penalty, Problem};
 
 use super::Oracle;
 use crate::method::network::Network;
@@ -24,7 +24,7 @@ impl PenaltyGradient {
     fn take_gradient(&self, agent: usize, round: u32, v: &[f64], d: &mut [f64]) {
         let problem = self.task.problem(agent);
         let mut scratch = vec![0.0; problem.scratch_words()];
-        let at = Moment { agent: agent as u32, round };
+        let at = NoiseKey { agent: agent as u32, round };
         problem.penalty_gradient(&self.penalty, at, v, d, &mut scratch);
     }
 }

@@ -16,7 +16,7 @@ pub struct HeapPeers<const WORDS: usize> {
     /// The place of each sender.
     places: Vec<u16>,
     /// Receptions with sender and place, in ascending order of senders.
-    listed: Vec<(u16, u16, Box<Reception<WORDS>>)>,
+    active: Vec<(u16, u16, Box<Reception<WORDS>>)>,
     /// Where receptions come from.
     pool: Arc<ReceptionPool<WORDS>>,
 }
@@ -33,7 +33,7 @@ impl<const WORDS: usize> HeapPeers<WORDS> {
 
     /// No peers, whose receptions will come from `pool`.
     pub(super) const fn with_pool(pool: Arc<ReceptionPool<WORDS>>) -> Self {
-        Self { blocks: Vec::new(), len: 0, places: Vec::new(), listed: Vec::new(), pool }
+        Self { blocks: Vec::new(), len: 0, places: Vec::new(), active: Vec::new(), pool }
     }
 
     /// The record of a sender, if it was ever heard.
@@ -84,35 +84,35 @@ impl<const WORDS: usize> Peers<WORDS> for HeapPeers<WORDS> {
         *self = Self::with_pool(Arc::clone(&self.pool));
     }
 
-    fn list(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
+    fn activate(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
         let peer = &mut self.blocks[place / Self::BLOCK][place % Self::BLOCK];
         let sender = peer.sender();
-        let index = self.listed.partition_point(|(other, ..)| *other < sender);
-        if self.listed.get(index).is_none_or(|(other, ..)| *other != sender) {
+        let index = self.active.partition_point(|(other, ..)| *other < sender);
+        if self.active.get(index).is_none_or(|(other, ..)| *other != sender) {
             let mut reception = self.pool.take();
             peer.renew_reception(&mut reception);
-            self.listed.insert(index, (sender, place as u16, reception));
+            self.active.insert(index, (sender, place as u16, reception));
         }
-        (peer, &mut self.listed[index].2)
+        (peer, &mut self.active[index].2)
     }
 
-    fn listed(&self) -> usize {
-        self.listed.len()
+    fn active(&self) -> usize {
+        self.active.len()
     }
 
-    fn listed_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
-        let (_, place, reception) = &self.listed[index];
+    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
+        let (_, place, reception) = &self.active[index];
         (self.get(usize::from(*place)), reception)
     }
 
-    fn listed_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
-        let (_, place, reception) = &mut self.listed[index];
+    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
+        let (_, place, reception) = &mut self.active[index];
         let place = usize::from(*place);
         (&mut self.blocks[place / Self::BLOCK][place % Self::BLOCK], reception)
     }
 
-    fn unlist_idle(&mut self) {
-        let idle = self.listed.extract_if(.., |(.., reception)| reception.is_idle());
+    fn deactivate_idle(&mut self) {
+        let idle = self.active.extract_if(.., |(.., reception)| reception.is_idle());
         self.pool.give_back(idle.map(|(.., reception)| reception));
     }
 }

@@ -1,13 +1,13 @@
 //! Configuration of a swarm of agents.
 
 use crate::sealing::SwarmKey;
-use crate::swarm::LedgerConstants;
+use crate::swarm::ArrayLedgerConfig;
 use fabswarm_shared::agent::{Config, Links, MemberSet};
 
 /// Configuration of a swarm of agents.
 #[derive(Clone, Debug)]
-pub struct AgentSetup {
-    /// Configuration common to all agents; see [`AgentSetup::config_of`].
+pub struct AgentSwarmConfig {
+    /// Configuration common to all agents; see [`AgentSwarmConfig::config_of`].
     pub config: Config,
     /// The agents that may ever collect from each agent, where these are not all.
     pub audiences: Option<Vec<MemberSet>>,
@@ -21,7 +21,7 @@ pub struct AgentSetup {
     pub seed: u64,
 }
 
-impl AgentSetup {
+impl AgentSwarmConfig {
     /// The configuration of one agent at one of its starts.
     pub fn config_of(&self, agent: usize, boot: u32) -> Config {
         Config { id: agent as u16, boot, links: self.links_of(agent), ..self.config }
@@ -39,8 +39,8 @@ impl AgentSetup {
     }
 
     /// The constants of this swarm on arrays, where up to `audience` others may collect from each agent.
-    pub fn on_arrays(&self, audience: u32) -> LedgerConstants {
-        LedgerConstants {
+    pub fn on_arrays(&self, audience: u32) -> ArrayLedgerConfig {
+        ArrayLedgerConfig {
             steps: self.config.steps,
             order: self.config.order,
             phases: self.config.phases,

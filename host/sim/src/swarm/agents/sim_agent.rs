@@ -116,7 +116,7 @@ impl FrameQueue {
 }
 
 /// An agent's part of a slot, once the air is ready.
-pub(super) struct Turn<'a, const WORDS: usize> {
+pub(super) struct SlotWork<'a, const WORDS: usize> {
     pub(super) own: &'a mut SimAgent<WORDS>,
     pub(super) account: OpenAccount<'a>,
     pub(super) is_ending: bool,
@@ -124,8 +124,8 @@ pub(super) struct Turn<'a, const WORDS: usize> {
     pub(super) balance: Balance,
 }
 
-impl<const WORDS: usize> Listener<AuthenticFrame> for Turn<'_, WORDS> {
-    fn expect(&self, sender: usize) -> usize {
+impl<const WORDS: usize> Listener<AuthenticFrame> for SlotWork<'_, WORDS> {
+    fn prefetch(&self, sender: usize) -> usize {
         let peer = self.own.agent.peers().of(sender).map_or(0, |peer| usize::from(peer.sender()));
         peer + self.own.seal.boot_of(sender) as usize + self.account.rounds_behind(sender) as usize
     }

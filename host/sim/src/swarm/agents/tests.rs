@@ -257,13 +257,13 @@ fn frames_of_a_stolen_key_move_nobody() {
 
 #[test]
 fn receptions_stay_listed_where_payloads_build_on_each_other() {
-    for (width, listed) in [(WidthKind::Full, 0), (WidthKind::Half, 5), (WidthKind::Byte, 5)] {
+    for (width, active) in [(WidthKind::Full, 0), (WidthKind::Half, 5), (WidthKind::Byte, 5)] {
         let mut scenario = scenario(TopologyKind::Complete);
         scenario.frames.width = width;
         let mut swarm = swarm(&scenario);
         swarm.step().unwrap();
         let agent = &mut swarm.agents[0].agent;
         (0..2).for_each(|_| assert_eq!(agent.end_round().fault, None));
-        assert_eq!(agent.peers().listed(), listed, "{width:?}");
+        assert_eq!(agent.peers().active(), active, "{width:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Broadcasts of agents at the start of a round of plain FAB.
 
 use super::round::step;
-use super::{FabConstants, MixingRule, exchanged_stride, stride};
+use super::{ArrayFabConfig, MixingRule, exchanged_stride, stride};
 use crate::swarm::links::LinkBlock;
 use fabswarm_shared::fab::Order;
 use fabswarm_shared::linear::{copy, scaled};
@@ -11,7 +11,7 @@ use pulp::{Arch, NullaryFnOnce};
 
 /// The input of all blocks.
 pub(super) struct PlainBroadcast<'a, S> {
-    pub(super) constants: &'a FabConstants<S>,
+    pub(super) constants: &'a ArrayFabConfig<S>,
     pub(super) shape: Shape,
     /// Each word's step size, as a row.
     pub(super) steps: &'a [S],

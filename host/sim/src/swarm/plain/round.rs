@@ -1,11 +1,11 @@
 //! One round of plain FAB for the agents of one block.
 
-use super::{FabConstants, MixingRule, exchanged_stride, stride};
+use super::{ArrayFabConfig, MixingRule, exchanged_stride, stride};
 use crate::swarm::links::LinkBlock;
 use crate::task::Task;
 use fabswarm_shared::fab::{Order, descend, descend_with_momentum, gather, track};
-use fabswarm_shared::linear::{axpy, copy, first_exception, scaled};
-use fabswarm_shared::problem::{Moment, Shape};
+use fabswarm_shared::linear::{axpy, copy, first_invalid, scaled};
+use fabswarm_shared::problem::{NoiseKey, Shape};
 use fabswarm_shared::scalar::Scalar;
 use pulp::{Arch, NullaryFnOnce};
 use std::ops::Range;
@@ -50,7 +50,7 @@ pub(super) struct PlainBlock<'a, S> {
 /// The input of all blocks.
 pub(super) struct PlainRound<'a, S> {
     pub(super) task: &'a Task<S>,
-    pub(super) constants: &'a FabConstants<S>,
+    pub(super) constants: &'a ArrayFabConfig<S>,
     pub(super) shape: Shape,
     pub(super) steps: &'a [S],
     pub(super) round: u32,
@@ -145,12 +145,12 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
     ) -> Result<(), (usize, usize)> {
         let words = shape.words();
         let newest = &mut workspace.newest[..stride(&shape)];
-        let at = Moment { agent: agent as u32, round: self.round + 1 };
+        let at = NoiseKey { agent: agent as u32, round: self.round + 1 };
         let (decision, gradient) = (&mut v[..words], &mut newest[..words]);
         let (penalty, scratch) = (&self.constants.penalty, &mut workspace.scratch);
         self.task.project_and_take_gradient(shape, penalty, at, decision, gradient, scratch);
         track(newest, d, t);
-        first_exception(v, S::is_finite).map_or(Ok(()), |word| Err((agent, word)))
+        first_invalid(v, S::is_finite).map_or(Ok(()), |word| Err((agent, word)))
     }
 
     /// Adds up all that an agent heard, its own decision and what it keeps of its tracker; returns the factor by which the sum of

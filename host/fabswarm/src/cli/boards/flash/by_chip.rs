@@ -97,9 +97,9 @@ fn flash(
         match outcome {
             Ok(Some(done)) => {
                 left.retain(|agent| *agent != done.agent);
-                println!("agent {}: {name} ({} bytes, read back and equal)", done.agent, done.bytes);
+                outln!("agent {}: {name} ({} bytes, read back and equal)", done.agent, done.bytes);
             }
-            Ok(None) => println!("{name}: its chip is none of these agents in the swarm file: left as it is"),
+            Ok(None) => outln!("{name}: its chip is none of these agents in the swarm file: left as it is"),
             Err(error) => {
                 eprintln!("error: {name}: {error}");
                 code = ExitCode::from(FAILED);
@@ -108,7 +108,7 @@ fn flash(
     }
     if !left.is_empty() {
         let left: Vec<String> = left.iter().map(usize::to_string).collect();
-        println!("not flashed: agents {}; their chips were not found, or have failed", left.join(", "));
+        outln!("not flashed: agents {}; their chips were not found, or have failed", left.join(", "));
     }
     code
 }

@@ -16,7 +16,7 @@ pub(super) fn write_files(config: &FlashConfig, out: &Path) -> Result<ExitCode> 
     for &agent in &config.chosen {
         let file = out.join(file_name(agent));
         write_private(&file, &uf2_of(config, agent, &image)?)?;
-        println!("{}", file.display());
+        outln!("{}", file.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -57,8 +57,8 @@ pub(super) fn flash(config: &FlashConfig, named: Option<&Path>) -> Result<ExitCo
         let file = uf2_of(config, *agent, &image)?;
         // A board that fails holds up no other.
         match uf2::write_to_drive(drive, &file_name(*agent), &file) {
-            Ok(true) => println!("agent {agent}: {} (read back and equal)", drive.display()),
-            Ok(false) => println!(
+            Ok(true) => outln!("agent {agent}: {} (read back and equal)", drive.display()),
+            Ok(false) => outln!(
                 "agent {agent}: {} (written, and gone as that of a board that restarts: `fabswarm boards list` tells who it is)",
                 drive.display()
             ),
@@ -69,7 +69,7 @@ pub(super) fn flash(config: &FlashConfig, named: Option<&Path>) -> Result<ExitCo
         }
     }
     if let Some(left) = config.chosen.get(drives.len()..).filter(|left| !left.is_empty()) {
-        println!(
+        outln!(
             "left: {}; plug in more boards, and flash them with --agent N from {} on",
             counted(left.len(), "agent"),
             left[0]
