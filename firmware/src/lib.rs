@@ -38,8 +38,8 @@ include!(concat!(env!("OUT_DIR"), "/board_problem.rs"));
 pub use fabswarm_shared::{packet, provisioning};
 pub use sizes::{LINE, MEMBERS, PACKET, WORDS};
 
-use core::cell::Cell;
-use embassy_futures::select::{Either, select, select3};
+use core::{cell::Cell, pin::pin};
+use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant, Timer, with_timeout};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
@@ -106,8 +106,8 @@ pub struct Parts<'a, L, F, H> {
     pub storage: BoardStorage<F>,
     /// Its watchdog and stack gauge.
     pub health: H,
-    /// Its pins for a logic analyser.
-    pub marks: &'a dyn Marks,
+    /// Its pins for a logic analyser, if it has some.
+    pub marks: Option<&'a dyn Marks>,
 }
 
 /// Runs the agent that the board's page describes, on the problem that the firmware was built for.
@@ -172,7 +172,8 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
                 (&readings, outlet),
             );
             let serve = link::serve(&mut link, to_agent, from_agent, &radio);
-            select3(serve, rounds.run(), readings.serve(sensor)).await;
+            let (sensor, rounds) = (pin!(readings.serve(sensor)), pin!(rounds.run()));
+            select(serve, readings.beside(sensor, rounds)).await;
             (provisioning::Error::InService, matches!(page.pace, Pace::Slots { .. }))
         }
         Err(error) => (error, false),

@@ -24,14 +24,6 @@ pub trait Marks {
     fn invert(&self, mark: Mark);
 }
 
-/// A board without such pins.
-#[derive(Clone, Copy, Debug)]
-pub struct NoMarks;
-
-impl Marks for NoMarks {
-    fn invert(&self, _: Mark) {}
-}
-
 impl<F: FnMut(Mark)> Marks for RefCell<F> {
     fn invert(&self, mark: Mark) {
         if let Ok(mut invert) = self.try_borrow_mut() {
@@ -44,18 +36,24 @@ impl<F: FnMut(Mark)> Marks for RefCell<F> {
 #[allow(missing_debug_implementations, reason = "pins have nothing to show")]
 pub struct MarkedLink<'a, L> {
     link: L,
-    marks: &'a dyn Marks,
+    marks: Option<&'a dyn Marks>,
 }
 
 impl<'a, L> MarkedLink<'a, L> {
-    /// Marks the packets of `link`.
-    pub const fn new(link: L, marks: &'a dyn Marks) -> Self {
+    /// Marks the packets of `link`, if there are pins.
+    pub const fn new(link: L, marks: Option<&'a dyn Marks>) -> Self {
         Self { link, marks }
+    }
+
+    fn mark(&self, mark: Mark) {
+        if let Some(marks) = self.marks {
+            marks.invert(mark);
+        }
     }
 
     fn mark_slot(&self, at: Instant) {
         if at > Instant::MIN {
-            self.marks.invert(Mark::Slot);
+            self.mark(Mark::Slot);
         }
     }
 }
@@ -66,9 +64,9 @@ impl<L: Link> Link for MarkedLink<'_, L> {
     }
 
     async fn send(&mut self, packet: &[u8]) {
-        self.marks.invert(Mark::Send);
+        self.mark(Mark::Send);
         self.link.send(packet).await;
-        self.marks.invert(Mark::Send);
+        self.mark(Mark::Send);
     }
 
     async fn send_at(&mut self, packet: &[u8], at: Instant) {
@@ -80,9 +78,9 @@ impl<L: Link> Link for MarkedLink<'_, L> {
     }
 
     async fn try_send(&mut self, packet: &[u8]) -> bool {
-        self.marks.invert(Mark::Send);
+        self.mark(Mark::Send);
         let is_sent = self.link.try_send(packet).await;
-        self.marks.invert(Mark::Send);
+        self.mark(Mark::Send);
         is_sent
     }
 
@@ -94,7 +92,7 @@ impl<L: Link> Link for MarkedLink<'_, L> {
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
         let length = self.link.receive(packet).await;
-        self.marks.invert(Mark::Receive);
+        self.mark(Mark::Receive);
         length
     }
 
@@ -133,7 +131,7 @@ mod tests {
     fn packets_are_marked_and_slots_where_they_begin_one() {
         let (seen, slot_at) = (RefCell::new(Vec::new()), Instant::from_ticks(1));
         let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
-        let mut link = MarkedLink::new(EmptyAir, &marks);
+        let mut link = MarkedLink::new(EmptyAir, Some(&marks));
         block_on(async {
             link.send_at(&[1], Instant::MIN).await;
             link.send_at(&[1], slot_at).await;

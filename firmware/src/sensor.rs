@@ -1,8 +1,15 @@
 //! Data in, decisions out: a board's sensor, and its line to the machine that acts on the swarm's decisions.
 
-use core::{cell::Cell, future::pending, marker::PhantomData};
+use core::{
+    cell::Cell,
+    future::{Future, poll_fn},
+    marker::PhantomData,
+    pin::{Pin, pin},
+    task::Poll,
+};
 use embassy_futures::select::{Either, select};
 use embassy_sync::{blocking_mutex::raw::NoopRawMutex, signal::Signal};
+use embassy_time::{Duration, Timer};
 use heapless::Vec;
 
 /// Measures what the agent's problem is about.
@@ -61,11 +68,22 @@ impl<S: Sensor> ReadingExchange<S> {
         Self { request: Signal::new(), reading: Signal::new(), refused: Cell::new(0), sensor: PhantomData }
     }
 
+    /// Goes through `rounds` with [`serve`](Self::serve) beside them. With a `select`, code would stay on boards without a sensor.
+    pub(crate) fn beside<R>(
+        &self,
+        mut serve: Pin<&mut impl Future>,
+        mut rounds: Pin<&mut impl Future<Output = R>>,
+    ) -> impl Future<Output = R> {
+        poll_fn(move |context| {
+            if S::IS_THERE {
+                let _ = serve.as_mut().poll(context);
+            }
+            rounds.as_mut().poll(context)
+        })
+    }
+
     /// Measures on request, forever. A newer request ends the measurement of an older one.
     pub(crate) async fn serve(&self, mut sensor: S) -> ! {
-        if !S::IS_THERE {
-            pending().await
-        }
         let mut round = self.request.wait().await;
         loop {
             let outcome = select(self.request.wait(), sensor.read(round)).await;
@@ -86,9 +104,16 @@ impl<S: Sensor> ReadingExchange<S> {
         self.request.signal(round);
     }
 
-    /// Waits until the sensor has measured.
-    pub(crate) async fn wait(&self) -> Option<f32> {
-        self.reading.wait().await
+    /// Waits until the sensor has measured, for up to `within`.
+    pub(crate) fn wait(&self, within: Duration) -> impl Future<Output = Option<f32>> {
+        let mut expiry = Timer::after(within);
+        poll_fn(move |context| {
+            if !S::IS_THERE {
+                return Poll::Ready(None);
+            }
+            let reading = pin!(self.reading.wait()).poll(context);
+            if reading.is_pending() { Pin::new(&mut expiry).poll(context).map(|()| None) } else { reading }
+        })
     }
 
     /// Takes the reading that was requested, if it is there.

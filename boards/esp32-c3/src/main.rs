@@ -21,7 +21,6 @@ use fabswarm_board_parts::{buffers, flash::BoardFlash};
 use fabswarm_firmware::{
     LINE, PACKET, Parts,
     link::{FragmentedLink, SerialLink, SplitLink},
-    marks::NoMarks,
     run,
     storage::BoardStorage,
 };
@@ -58,7 +57,7 @@ async fn main(_spawner: Spawner) {
         ),
         storage: BoardStorage::new(BoardFlash::new(flash, 0, board::PAGE, board::STORAGE)),
         health: health::EspHealth::start(Rtc::new(chip.RTC_TIMER).rwdt),
-        marks: &NoMarks,
+        marks: None,
     })
     .await
 }

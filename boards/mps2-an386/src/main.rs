@@ -24,7 +24,7 @@ mod sensor;
 mod uart;
 
 use embassy_executor::Spawner;
-use fabswarm_firmware::{Buffers, Parts, marks::NoMarks, storage::BoardStorage};
+use fabswarm_firmware::{Buffers, Parts, storage::BoardStorage};
 use static_cell::ConstStaticCell;
 
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
@@ -48,7 +48,7 @@ async fn main(_spawner: Spawner) {
         link: fabswarm_firmware::link::SerialLink::<_, { fabswarm_firmware::LINE }>::new(uart::Uart::start()),
         storage: BoardStorage::new(flash::PsramFlash::new()),
         health: health::CmsdkWatchdog::start(),
-        marks: &NoMarks,
+        marks: None,
     };
     #[cfg(not(feature = "sensor"))]
     fabswarm_firmware::run(parts).await;

@@ -7,7 +7,7 @@ mod socket;
 
 use anyhow::{Context, Result, bail};
 use embassy_executor::Executor;
-use fabswarm_firmware::{Buffers, Parts, health::Health, marks::NoMarks, run, storage::BoardStorage};
+use fabswarm_firmware::{Buffers, Parts, health::Health, run, storage::BoardStorage};
 use std::{env, os::unix::process::CommandExt, path::PathBuf, process::Command};
 
 /// The kernel buffers what arrives, and a sender of more has to wait.
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
             .with_context(|| format!("cannot connect to the host at {}", socket.display()))?,
         storage: BoardStorage::new(flash),
         health: ProcessHealth,
-        marks: &NoMarks,
+        marks: None,
     };
     let executor = Box::leak(Box::new(Executor::new()));
     executor.run(|spawner| spawner.spawn(agent(board).expect("the first task of an executor has room")));

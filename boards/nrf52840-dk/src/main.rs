@@ -70,6 +70,6 @@ async fn main(_spawner: Spawner) {
         RefCell::new(move |mark: Mark| pins[mark as usize].toggle())
     };
     #[cfg(feature = "marks")]
-    let parts = Parts { marks: &marks, ..parts };
+    let parts = Parts { marks: Some(&marks), ..parts };
     radio.run(port, parts).await
 }

@@ -33,7 +33,7 @@ pub fn buffers() -> &'static mut Buffers {
 macro_rules! board {
     () => {
         mod board {
-            use fabswarm_firmware::{Parts, marks::NoMarks, storage::BoardStorage};
+            use fabswarm_firmware::{Parts, storage::BoardStorage};
             use $crate::flash::BoardFlash;
 
             include!(concat!(env!("OUT_DIR"), "/board.rs"));
@@ -56,7 +56,7 @@ macro_rules! board {
                     link,
                     storage,
                     health,
-                    marks: &NoMarks,
+                    marks: None,
                 }
             }
         }

@@ -49,10 +49,10 @@ async fn main(_spawner: Spawner) {
         RefCell::new(move |mark: Mark| pins[mark as usize].toggle())
     };
     #[cfg(feature = "marks")]
-    let link = MarkedLink::new(link, &marks);
+    let link = MarkedLink::new(link, Some(&marks));
     let parts = board::parts(chip, window, link, flash, FLASH_ADDRESS, health);
     #[cfg(feature = "marks")]
-    let parts = Parts { marks: &marks, ..parts };
+    let parts = Parts { marks: Some(&marks), ..parts };
     let agent = run(parts);
     #[cfg(not(feature = "usb"))]
     agent.await;

@@ -4,9 +4,7 @@ use crate::rig::*;
 use core::{cell::Cell, future::pending};
 use embassy_futures::{block_on, select::select};
 use embassy_time::Timer;
-use fabswarm_firmware::{
-    Buffers, Parts, health::Health, link::Link, marks::NoMarks, run, storage::BoardStorage,
-};
+use fabswarm_firmware::{Buffers, Parts, health::Health, link::Link, run, storage::BoardStorage};
 use fabswarm_shared::{
     packet::{Boot, Packet},
     provisioning::{self, Pace},
@@ -119,7 +117,7 @@ fn a_board_without_page_and_host_waits() {
         link: LooseCable,
         storage: BoardStorage::new(RamFlash(&mut flash)),
         health: CountingWatchdog(&fed),
-        marks: &NoMarks,
+        marks: None,
     };
     block_on(select(run(parts), Timer::after_millis(500)));
     assert!(fed.get() >= 3, "fed {} times", fed.get());

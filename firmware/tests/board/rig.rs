@@ -8,7 +8,6 @@ use fabswarm_firmware::{
     Buffers, Parts,
     health::Health,
     link::Link,
-    marks::NoMarks,
     run,
     storage::{BoardStorage, PageFlash},
 };
@@ -179,7 +178,7 @@ pub(crate) fn said_by<W: Iterator<Item = Packet<'static>>>(
         link: FakeHost { words: words.into_iter(), heard: &heard },
         storage: BoardStorage::new(RamFlash(flash)),
         health: NoWatchdog,
-        marks: &NoMarks,
+        marks: None,
     };
     block_on(select(start(parts), then));
     heard.into_inner()

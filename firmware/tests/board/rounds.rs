@@ -11,7 +11,7 @@ use embassy_time::{Duration, Timer};
 use fabswarm_firmware::{
     Buffers, Parts,
     link::{AirKind, Link, SplitLink},
-    marks::{Mark, NoMarks},
+    marks::Mark,
     run,
     storage::BoardStorage,
 };
@@ -67,7 +67,9 @@ fn the_end_of_each_round_is_marked() {
     let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
     let words = [Packet::Start { air_round: 0 }, over(0), over(1)];
     let (mut flash, page) = (vec![0xFF; 64 * 1024], page(Pace::Air));
-    said_by(&mut flash, &page, words, a_while(), async |parts| run(Parts { marks: &marks, ..parts }).await);
+    said_by(&mut flash, &page, words, a_while(), async |parts| {
+        run(Parts { marks: Some(&marks), ..parts }).await
+    });
     assert_eq!(*seen.borrow(), [Mark::RoundEnd; 4]);
 }
 
@@ -312,7 +314,7 @@ fn boards_in_slots_hear_each_other() {
             link: MediumLink { board, ether: &ether, arrived: None },
             storage: BoardStorage::new(RamFlash(flash)),
             health: NoWatchdog,
-            marks: &NoMarks,
+            marks: None,
         })
     };
     let all_heard = async {

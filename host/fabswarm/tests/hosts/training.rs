@@ -291,7 +291,7 @@ fn a_host_that_stalls_is_cut_off_or_is_killed_and_comes_back_costs_no_bit() {
         command
     };
     succeed(long(&["--out", "one", "--device", "cpu"]));
-    let on_hosts = ["--hosts", "hosts.toml", "--on-host-loss", "wait", "--host-host_timeout", "4"];
+    let on_hosts = ["--hosts", "hosts.toml", "--on-host-loss", "wait", "--host-timeout", "4"];
     let mut command = long(&[&on_hosts[..], &["--out", "many"]].concat());
     let mut starter = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut messages = BufReader::new(starter.stderr.take().unwrap()).lines().map(Result::unwrap);

@@ -38,8 +38,8 @@ pub(super) fn loss_argument() -> Arg {
 
 /// The flag that says when a host is lost.
 pub(super) fn timeout_argument() -> Arg {
-    Arg::new("host-host_timeout")
-        .long("host-host_timeout")
+    Arg::new("host-timeout")
+        .long("host-timeout")
         .value_name("SECONDS")
         .default_value("15")
         .value_parser(value_parser!(u64).range(1..=86_400))
@@ -86,7 +86,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     cluster::assign_blocks(&list.hosts(), resolved.scenario.swarm.agents)?;
     let credentials = host::credentials(matches)?;
     let waits = matches.get_one::<String>("on-host-loss").is_some_and(|word| word == "wait");
-    let host_timeout = Duration::from_secs(*matches.get_one("host-host_timeout").expect("it has a default"));
+    let host_timeout = Duration::from_secs(*matches.get_one("host-timeout").expect("it has a default"));
     let shares_memory = *matches.get_one("shared-memory").expect("it has a default");
     let prepared = prepare(resolved)?;
     let interrupted = Arc::new(AtomicBool::new(false));
