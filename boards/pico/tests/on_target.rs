@@ -1,6 +1,7 @@
 //! Tests that run on an RP2040, through a debug probe: `cargo test --release`.
 #![no_std]
 #![no_main]
+#![allow(unexpected_cfgs, reason = "of the macro of the tests")]
 
 use defmt_rtt as _;
 
