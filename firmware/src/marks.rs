@@ -35,13 +35,13 @@ impl<F: FnMut(Mark)> Marks for RefCell<F> {
 /// A link whose packets are marked.
 #[allow(missing_debug_implementations, reason = "pins have nothing to show")]
 pub struct MarkedLink<'a, L> {
-    link: L,
+    link: &'a mut L,
     marks: Option<&'a dyn Marks>,
 }
 
 impl<'a, L> MarkedLink<'a, L> {
     /// Marks the packets of `link`, if there are pins.
-    pub const fn new(link: L, marks: Option<&'a dyn Marks>) -> Self {
+    pub const fn new(link: &'a mut L, marks: Option<&'a dyn Marks>) -> Self {
         Self { link, marks }
     }
 
@@ -131,7 +131,8 @@ mod tests {
     fn packets_are_marked_and_slots_where_they_begin_one() {
         let (seen, slot_at) = (RefCell::new(Vec::new()), Instant::from_ticks(1));
         let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
-        let mut link = MarkedLink::new(EmptyAir, Some(&marks));
+        let mut air = EmptyAir;
+        let mut link = MarkedLink::new(&mut air, Some(&marks));
         block_on(async {
             link.send_at(&[1], Instant::MIN).await;
             link.send_at(&[1], slot_at).await;

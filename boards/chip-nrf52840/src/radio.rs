@@ -116,11 +116,11 @@ impl RadioLink {
 
     /// Runs an agent whose frames go by this radio, and everything else by the serial port `port`.
     pub async fn run(
-        self,
+        mut self,
         port: impl Read + Write,
         parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
     ) -> ! {
-        run_by_radio::<MTU, SENT, SLOTS>(self, port, parts).await
+        run_by_radio::<MTU, SENT, SLOTS>(&mut self, port, parts).await
     }
 }
 

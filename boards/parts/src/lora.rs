@@ -62,8 +62,8 @@ pub async fn run(
     parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
 ) -> ! {
     // Without its radio the board is of no use: it says so and starts again.
-    let radio = LoraLink::start(radio, config).await.expect("the radio does not start");
-    run_by_radio::<MTU, SENT, SLOTS>(radio, port, parts).await
+    let mut radio = LoraLink::start(radio, config).await.expect("the radio does not start");
+    run_by_radio::<MTU, SENT, SLOTS>(&mut radio, port, parts).await
 }
 
 /// When the radio last had something to say, and whether somebody waits for that.

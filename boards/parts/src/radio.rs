@@ -15,7 +15,7 @@ use fabswarm_firmware::{
 /// Runs an agent whose frames go by `radio`, in packets of up to `MTU` bytes, and everything else by the serial port `port`. `SENT` packets wait
 /// to be sent, and `SLOTS` frames are on their way in at once.
 pub async fn run_by_radio<const MTU: usize, const SENT: usize, const SLOTS: usize>(
-    radio: impl Link,
+    radio: &mut impl Link,
     port: impl Read + Write,
     parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
 ) -> ! {

@@ -49,7 +49,9 @@ async fn main(_spawner: Spawner) {
         RefCell::new(move |mark: Mark| pins[mark as usize].toggle())
     };
     #[cfg(feature = "marks")]
-    let link = MarkedLink::new(link, Some(&marks));
+    let mut link = link;
+    #[cfg(feature = "marks")]
+    let link = MarkedLink::new(&mut link, Some(&marks));
     let parts = board::parts(chip, window, link, flash, FLASH_ADDRESS, health);
     #[cfg(feature = "marks")]
     let parts = Parts { marks: Some(&marks), ..parts };
