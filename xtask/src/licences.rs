@@ -18,6 +18,9 @@ const MARKS: [&str; 5] =
 /// Bytes at the start of a file that are its header.
 const HEADER: usize = 2000;
 
+/// The first bytes of a file that is packed by gzip.
+const GZIP: [u8; 2] = [0x1F, 0x8B];
+
 /// Licences of dependencies that ask for no more than a notice, or, as the MPL, for the source of their own files.
 const PERMITTED: [&str; 13] = [
     "0BSD",
@@ -90,6 +93,10 @@ fn check_headers() -> Result<()> {
 
 /// The line of a file's header that names an owner.
 fn foreign(bytes: &[u8]) -> Option<String> {
+    // Packed data has no header, and may hold any bytes.
+    if bytes.starts_with(&GZIP) {
+        return None;
+    }
     let header = String::from_utf8_lossy(&bytes[..bytes.len().min(HEADER)]).into_owned();
     let names_one = |line: &&str| {
         let line = line.to_lowercase();
@@ -121,6 +128,7 @@ mod tests {
         }
         assert!(foreign(b"/*! https://example.org/plot (v1.6) */").is_some());
         assert_eq!(foreign(b"//! (c) stands for a column."), None);
+        assert_eq!(foreign(b"\x1F\x8B\x08\n\xC2\xA9"), None);
         assert_eq!(foreign("x\n".repeat(1500).as_bytes()), None);
     }
 }
