@@ -2,8 +2,11 @@
 
 use crate::rig::*;
 use core::{cell::Cell, future::pending};
-use embassy_futures::{block_on, select::select};
-use embassy_time::Timer;
+use embassy_futures::{
+    block_on,
+    select::{Either, select},
+};
+use embassy_time::{Timer, with_timeout};
 use fabswarm_firmware::{Buffers, Parts, health::Health, link::Link, run, storage::BoardStorage};
 use fabswarm_shared::{
     packet::{Boot, Packet},
@@ -119,6 +122,11 @@ fn a_board_without_page_and_host_waits() {
         health: CountingWatchdog(&fed),
         marks: None,
     };
-    block_on(select(run(parts), Timer::after_millis(500)));
-    assert!(fed.get() >= 3, "fed {} times", fed.get());
+    let is_fed = async {
+        while fed.get() < 3 {
+            Timer::after_millis(10).await;
+        }
+    };
+    let outcome = block_on(select(run(parts), with_timeout(A_MINUTE, is_fed)));
+    assert!(matches!(outcome, Either::Second(Ok(()))), "fed {} times", fed.get());
 }

@@ -3,6 +3,7 @@
 use core::cell::RefCell;
 use core::convert::Infallible;
 use embassy_futures::{block_on, select::select, yield_now};
+use embassy_time::{Duration, Timer, with_timeout};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::{
     Buffers, Parts,
@@ -137,11 +138,24 @@ pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>
     words
 }
 
+/// Longer than a board that works takes on any machine.
+pub(crate) const A_MINUTE: Duration = Duration::from_secs(60);
+
 /// Long enough for everything a board does without its clock.
 pub(crate) async fn a_while() {
     for _ in 0..1000 {
         yield_now().await;
     }
+}
+
+/// Waits until telemetry is as it should be, which takes a busy machine a while.
+pub(crate) async fn until_told(heard: &RefCell<Vec<Vec<u8>>>, is_enough: impl Fn(&[Telemetry]) -> bool) {
+    let told = async {
+        while !is_enough(&telemetry(&heard.borrow())) {
+            Timer::after_millis(10).await;
+        }
+    };
+    let _ = with_timeout(A_MINUTE, told).await;
 }
 
 /// The packets that a board with blank flash sends to a host that sends `words`.
@@ -156,15 +170,15 @@ pub(crate) fn said_with(
     words: impl IntoIterator<Item = Packet<'static>>,
     then: impl Future<Output = ()>,
 ) -> Vec<Vec<u8>> {
-    said_by(flash, page, words, then, async |parts| run(parts).await)
+    said_by(flash, page, words, async |_| then.await, async |parts| run(parts).await)
 }
 
-/// The packets that a board which `start` runs sends until `then` is ready.
+/// The packets that a board which `start` runs sends until `then`, which sees them, is ready.
 pub(crate) fn said_by<W: Iterator<Item = Packet<'static>>>(
     flash: &mut Vec<u8>,
     page: &[u32],
     words: impl IntoIterator<IntoIter = W>,
-    then: impl Future<Output = ()>,
+    then: impl for<'a> AsyncFnOnce(&'a RefCell<Vec<Vec<u8>>>),
     start: impl for<'a> AsyncFnOnce(Parts<'a, FakeHost<'a, W>, RamFlash<'a>, NoWatchdog>),
 ) -> Vec<Vec<u8>> {
     let heard = RefCell::new(Vec::new());
@@ -180,7 +194,7 @@ pub(crate) fn said_by<W: Iterator<Item = Packet<'static>>>(
         health: NoWatchdog,
         marks: None,
     };
-    block_on(select(start(parts), then));
+    block_on(select(start(parts), then(&heard)));
     heard.into_inner()
 }
 

@@ -7,7 +7,6 @@ use embassy_futures::{
     select::{select, select3},
     yield_now,
 };
-use embassy_time::{Duration, Timer};
 use fabswarm_firmware::{
     Buffers, Parts,
     link::{AirKind, Link, SplitLink},
@@ -67,9 +66,13 @@ fn the_end_of_each_round_is_marked() {
     let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
     let words = [Packet::Start { air_round: 0 }, over(0), over(1)];
     let (mut flash, page) = (vec![0xFF; 64 * 1024], page(Pace::Air));
-    said_by(&mut flash, &page, words, a_while(), async |parts| {
-        run(Parts { marks: Some(&marks), ..parts }).await
-    });
+    said_by(
+        &mut flash,
+        &page,
+        words,
+        async |_| a_while().await,
+        async |parts| run(Parts { marks: Some(&marks), ..parts }).await,
+    );
     assert_eq!(*seen.borrow(), [Mark::RoundEnd; 4]);
 }
 
@@ -131,8 +134,9 @@ fn frames_of_a_round_come_before_its_telemetry() {
 /// Returns how many rounds a board ended on its own while it received `packets`, and how many of them late.
 fn alone(pace: Pace, us: u64, words: impl IntoIterator<Item = Packet<'static>>) -> (u32, u32) {
     let begun = Instant::now();
-    let time = Timer::after(Duration::from_millis(500));
-    let told = telemetry(&said_with(&mut vec![0xFF; 64 * 1024], &page(pace), words, time));
+    let a_few_rounds = async |heard: &RefCell<Vec<Vec<u8>>>| until_told(heard, |told| told.len() > 3).await;
+    let flash = &mut vec![0xFF; 64 * 1024];
+    let told = telemetry(&said_by(flash, &page(pace), words, a_few_rounds, async |parts| run(parts).await));
     let [first, .., last] = &told[..] else { panic!("{told:?}") };
     assert!(told.iter().map(|told| told.air_round).eq(first.air_round..=last.air_round));
     let ended = last.air_round - first.air_round;

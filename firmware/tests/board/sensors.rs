@@ -12,7 +12,7 @@ use fabswarm_firmware::{
     sensor::{Outlet, Sensor, Unconnected},
 };
 use fabswarm_shared::{
-    packet::{Packet, SensorState},
+    packet::{Packet, SensorState, Telemetry},
     problem::{AnyProblem, Readings, SensorTrust},
     provisioning::Pace,
 };
@@ -80,14 +80,19 @@ fn a_sensor_that_takes_its_time_stops_nobody() {
                 yield_now().await;
             }
         };
-        let then = async { _ = select(others, Timer::after(Duration::from_millis(300))).await };
-        let said = said_by(&mut vec![0xFF; 64 * 1024], &sensor_page(pace), words, then, async |parts| {
-            run_sensed(parts, SlowSensor(&turns), Unconnected).await
-        });
         let reading = Some(1.0_f32.to_bits());
-        let mut told = telemetry(&said).into_iter();
         // On a busy machine some rounds of the board's clock are over before anybody has a turn.
-        assert!(told.any(|told| told.sensor.is_some_and(|sensor| sensor.reading == reading)), "{pace:?}");
+        let is_read = |told: &[Telemetry]| {
+            told.iter().any(|told| told.sensor.is_some_and(|sensor| sensor.reading == reading))
+        };
+        let said = said_by(
+            &mut vec![0xFF; 64 * 1024],
+            &sensor_page(pace),
+            words,
+            async |heard| _ = select(others, until_told(heard, is_read)).await,
+            async |parts| run_sensed(parts, SlowSensor(&turns), Unconnected).await,
+        );
+        assert!(is_read(&telemetry(&said)), "{pace:?}");
     }
 }
 
@@ -99,11 +104,13 @@ fn a_board_takes_fresh_readings_and_passes_on_its_decisions() {
     let without = telemetry(&said_with(&mut flash.clone(), &page, words(), a_while()));
 
     let passed_on = RefCell::new(Vec::new());
-    // Longer than a board waits for a reading.
-    let then = Timer::after(Duration::from_secs(1));
-    let said = said_by(&mut flash, &page, words(), then, async |parts| {
-        run_sensed(parts, FakeSensor(Duration::from_millis(5)), Recorder(&passed_on)).await
-    });
+    let said = said_by(
+        &mut flash,
+        &page,
+        words(),
+        async |heard| until_told(heard, |told| told.len() == 4).await,
+        async |parts| run_sensed(parts, FakeSensor(Duration::from_millis(5)), Recorder(&passed_on)).await,
+    );
     let told = telemetry(&said);
     let state = |reading: Option<f32>, silent| {
         Some(SensorState { reading: reading.map(f32::to_bits), silent, refused: 5 })
