@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{boards, install, python, step, wheel};
+use crate::{boards, install, python, step, wheel, workspace};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SUMS: &str = "SHA256SUMS";
@@ -13,12 +13,23 @@ const SUMS: &str = "SHA256SUMS";
 /// Builds all parts with optimisation, packs them into `target/release-VERSION` and tries them.
 pub(crate) fn make() -> Result<()> {
     step::run("cargo", &["build", "--release", "--package", "fabswarm", "--features", "full", "--locked"])?;
-    let wheel = wheel::build_wheel("release", "pypi")?;
+    let program = step::root().join("target/release/fabswarm");
+    assemble(&format!("release-{VERSION}"), &program, &wheel::build_wheel("release", "pypi")?)
+}
+
+/// Packs and tries the parts as other steps of the test have built them.
+pub(crate) fn rehearse() -> Result<()> {
+    let program = workspace::build_command()?;
+    assemble("release-rehearsal", &program, &wheel::build_wheel("dev", "linux")?)
+}
+
+/// Packs a release into a folder of `target`, and tries it.
+fn assemble(name: &str, program: &Path, wheel: &Path) -> Result<()> {
     install::targets(&boards::targets()?)?;
-    let folder = step::root().join(format!("target/release-{VERSION}"));
-    let name = wheel.file_name().context("the wheel has no name")?.to_string_lossy();
-    pack(&folder, &step::root().join("target/release/fabswarm"), &wheel, &name)?;
-    attempt(&folder, &name)?;
+    let folder = step::root().join("target").join(name);
+    let wheel_name = wheel.file_name().context("the wheel has no name")?.to_string_lossy();
+    pack(&folder, program, wheel, &wheel_name)?;
+    attempt(&folder, &wheel_name)?;
     println!("    {}", folder.display());
     Ok(())
 }

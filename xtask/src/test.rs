@@ -12,6 +12,7 @@ use crate::formats;
 use crate::install;
 use crate::licences;
 use crate::names;
+use crate::release;
 use crate::step::{self, Step};
 use crate::versions;
 use crate::wheel;
@@ -49,6 +50,7 @@ const STEPS: &[Step] = &[
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning, and the book", docs),
     long("package", "package every crate that is not a board", package),
+    long("release", "pack a release of what was built for the tests, and try it", release::rehearse),
 ];
 
 const fn quick(name: &'static str, what: &'static str, run: fn() -> Result<()>) -> Step {
