@@ -10,7 +10,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let file = fs::canonicalize(&file)
                 .map_err(|error| format!("FABSWARM_PROBLEM = {file:?} names no file: {error}"))?;
             println!("cargo::rerun-if-changed={}", file.display());
-            format!("#[path = {file:?}]\nmod own_problem;\npub use own_problem::BoardProblem;\n")
+            // The crate that the file is part of may name its items from elsewhere.
+            format!(
+                "#[allow(unreachable_pub)]\n#[path = {file:?}]\nmod own_problem;\npub use own_problem::BoardProblem;\n"
+            )
         }
         Err(_) => "/// The problem that the firmware is built for.\n\
              pub type BoardProblem<'a> = fabswarm_shared::problem::AnyProblem<'a, f32>;\n"
