@@ -15,7 +15,6 @@
 //! 3. **A board without a valid page sends no frames.** It repeats the error on its link instead.
 #![no_std]
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 #[macro_use]
 mod fmt;

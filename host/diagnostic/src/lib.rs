@@ -2,7 +2,6 @@
 //!
 //! Code that branches on the kind of an error keeps an enum of its own. Everything that only reaches the user is a [`Diagnostic`], so
 //! that the line `help: …` is written in one place and text is never searched for it.
-#![warn(missing_docs)]
 
 use std::error::Error;
 use std::fmt;

@@ -2,7 +2,6 @@
 //!
 //! Every element of a figure has its colour as an attribute, so that a file shows the same everywhere, and a class, by which a
 //! page gives it another colour in dark mode.
-#![warn(missing_docs)]
 
 mod figure;
 mod page;

@@ -12,7 +12,6 @@
 //!
 //! `fabswarm run` and `fabswarm train` read the same file; each [`ScenarioCommand`] acts on its part of the keys.
 //! [`resolve`] does all of it and refuses what cannot run, naming where the value came from and what to put there.
-#![warn(missing_docs)]
 
 mod choices;
 mod command;

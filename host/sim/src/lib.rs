@@ -23,7 +23,6 @@
 //!
 //! A scenario file is read with [`scenario::resolve`], and [`trial::run`] steps a swarm until it has converged while it
 //! records the run.
-#![warn(missing_docs)]
 
 pub mod air;
 pub mod cache_folder;
