@@ -46,7 +46,7 @@ use fabswarm_shared::{
     packet::{BoardIdentity, Boot, Packet},
     problem::SensedProblem,
     provisioning::{Pace, Page, PageProblem},
-    wire::seal::Sealer,
+    wire::seal::{Opener, Sealer},
 };
 use health::Health;
 use link::{Link, PacketQueue, PacketReceiver, PacketSender};
@@ -62,6 +62,7 @@ const BOOT_EVERY: Duration = Duration::from_millis(50);
 /// The firmware's large buffers. A board keeps them in a `static`: a task would build them on the stack first.
 pub struct Buffers {
     peers: PeerList,
+    opener: Opener<MEMBERS>,
     incoming: PacketQueue<PACKET>,
     outgoing: PacketQueue<PACKET>,
 }
@@ -70,7 +71,12 @@ impl Buffers {
     /// Creates empty buffers.
     #[must_use]
     pub const fn new() -> Self {
-        Self { peers: PeerList::new(), incoming: PacketQueue::new(), outgoing: PacketQueue::new() }
+        Self {
+            peers: PeerList::new(),
+            opener: Opener::new(),
+            incoming: PacketQueue::new(),
+            outgoing: PacketQueue::new(),
+        }
     }
 }
 
@@ -146,37 +152,38 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
     if let Some(message) = panic {
         error!("the last run ended in a panic: {}", message);
     }
-    let Buffers { peers, incoming, outgoing } = buffers;
+    let Buffers { peers, opener, incoming, outgoing } = buffers;
     let mut place: Option<BoardAgent<'_, P>> = None;
-    let (error, is_trial_over) = match start_agent(bytes, board, chip, &mut storage, peers, &mut place) {
-        Ok((page, agent)) => {
-            link.start(page.agent.id, agent.boot(), page.pace.into());
-            let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
-            let (to_agent, receiver) = incoming.split();
-            let (sender, from_agent) = outgoing.split();
-            let identity = BoardIdentity {
-                agent: page.agent.id,
-                page_crc: provisioning::page_crc(bytes),
-                round: agent.round(),
-                boot: agent.boot(),
-            };
-            let (radio, readings) = (Cell::new(None), ReadingExchange::new());
-            let mut rounds = RoundDriver::new(
-                &page,
-                boot(Ok(identity)),
-                agent,
-                &mut storage,
-                (&mut health, marks),
-                (PacketReceiver::new(receiver, &radio), PacketSender::new(sender)),
-                (&readings, outlet),
-            );
-            let serve = link::serve(&mut link, to_agent, from_agent, &radio);
-            let (sensor, rounds) = (pin!(readings.serve(sensor)), pin!(rounds.run()));
-            select(serve, readings.beside(sensor, rounds)).await;
-            (provisioning::Error::InService, matches!(page.pace, Pace::Slots { .. }))
-        }
-        Err(error) => (error, false),
-    };
+    let (error, is_trial_over) =
+        match start_agent(bytes, board, chip, &mut storage, (peers, opener), &mut place) {
+            Ok((page, agent)) => {
+                link.start(page.agent.id, agent.boot(), page.pace.into());
+                let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
+                let (to_agent, receiver) = incoming.split();
+                let (sender, from_agent) = outgoing.split();
+                let identity = BoardIdentity {
+                    agent: page.agent.id,
+                    page_crc: provisioning::page_crc(bytes),
+                    round: agent.round(),
+                    boot: agent.boot(),
+                };
+                let (radio, readings) = (Cell::new(None), ReadingExchange::new());
+                let mut rounds = RoundDriver::new(
+                    &page,
+                    boot(Ok(identity)),
+                    agent,
+                    &mut storage,
+                    (&mut health, marks),
+                    (PacketReceiver::new(receiver, &radio), PacketSender::new(sender)),
+                    (&readings, outlet),
+                );
+                let serve = link::serve(&mut link, to_agent, from_agent, &radio);
+                let (sensor, rounds) = (pin!(readings.serve(sensor)), pin!(rounds.run()));
+                select(serve, readings.beside(sensor, rounds)).await;
+                (provisioning::Error::InService, matches!(page.pace, Pace::Slots { .. }))
+            }
+            Err(error) => (error, false),
+        };
     // Otherwise the board would fly this trial again, and alone, when it next gets power.
     if is_trial_over && !storage.erase_page() {
         error!("the record of the trial could not be erased");
@@ -191,7 +198,7 @@ fn start_agent<'a, 's, 'p, P: PageProblem<'a> + Copy, F: NorFlash>(
     board: &str,
     chip: Option<u64>,
     storage: &mut BoardStorage<F>,
-    peers: &'s mut PeerList,
+    (peers, opener): (&'s mut PeerList, &'s mut Opener<MEMBERS>),
     place: &'p mut Option<BoardAgent<'s, P>>,
 ) -> Result<(Page<'a, P>, SealedAgent<'p, 's, P>), provisioning::Error> {
     let page = Page::read_as(bytes, board)?;
@@ -201,7 +208,7 @@ fn start_agent<'a, 's, 'p, P: PageProblem<'a> + Copy, F: NorFlash>(
     let mut boots = storage.boots(page.key_number, page.boot_floor)?;
     let sealer = Sealer::start(page.agent.id, page.boot_floor, &mut boots)
         .map_err(|_| provisioning::Error::Storage)?;
-    let mut agent = SealedAgent::new_in(place, &page, sealer, peers)?;
+    let mut agent = SealedAgent::new_in(place, &page, sealer, (peers, opener))?;
     agent.restore(storage, &page, provisioning::page_crc(bytes))?;
     Ok((page, agent))
 }

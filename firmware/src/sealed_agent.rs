@@ -38,7 +38,7 @@ pub(crate) struct SealedAgent<'p, 'a, P> {
     /// `None` if the swarm's frames are not sealed.
     key: Option<Key>,
     sealer: Sealer,
-    opener: Opener<MEMBERS>,
+    opener: &'a mut Opener<MEMBERS>,
     /// Whether frames carry the time of their senders.
     is_stamped: bool,
     /// The senders whose frames it takes, if no host delivers by links; `None` for all.
@@ -76,11 +76,12 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         place: &'p mut Option<BoardAgent<'a, P>>,
         page: &Page<'_, P>,
         sealer: Sealer,
-        peers: &'a mut PeerList,
+        (peers, opener): (&'a mut PeerList, &'a mut Opener<MEMBERS>),
     ) -> Result<Self, Error> {
         let config = Config { boot: sealer.boot(), ..page.agent };
         let agent = Agent::new_in(place, config, page.problem, page.start, peers).map_err(refuse)?;
-        let (key, opener) = (page.key.as_ref().map(Key::new), Opener::new());
+        let key = page.key.as_ref().map(Key::new);
+        *opener = Opener::new();
         let is_stamped = matches!(page.pace, Pace::Slots { .. });
         let senders = match page.agent.links {
             // A host that simulates the air delivers over links only.

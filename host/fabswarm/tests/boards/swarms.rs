@@ -70,6 +70,12 @@ fn matches_the_simulator(boards: &str, flags: &str) {
     assert!(folder.read("boards/metrics.csv") == folder.read("inside/metrics.csv"), "the metrics differ");
 }
 
+/// Regression: images for more than 16 members took more stack than they have.
+#[test]
+fn an_emulated_board_of_a_large_swarm_has_stack_enough() {
+    matches_the_simulator("qemu:1,in-process", "--agents 20 --rounds 40 --error-below 0");
+}
+
 /// Frames, ends of rounds, telemetry and marks get lost on the lines to the boards, and come again.
 #[test]
 fn a_cable_with_faults_changes_no_digest() {
