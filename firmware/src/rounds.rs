@@ -287,7 +287,7 @@ where
                 // In order: what the cable has lost comes again, with all behind it.
                 Ok(Packet::Relayed { air_round, number, frame }) => {
                     let is_next = is_air && air_round == now as u8 && number == self.relayed;
-                    self.relayed += u16::from(is_next);
+                    self.relayed = self.relayed.wrapping_add(is_next.into());
                     is_next.then_some(Packet::Frame(frame))
                 }
                 Ok(Packet::Frame(_)) if is_air => None,
