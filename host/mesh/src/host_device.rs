@@ -19,7 +19,7 @@ impl HostDevice {
     pub fn name(&self) -> String {
         match self {
             HostDevice::Cpu => Cpu::<f32>::new().name(),
-            HostDevice::Gpu(gpu, precision) => format!("{}, {precision}", gpu.name()),
+            HostDevice::Gpu(gpu, precision) => format!("{}, {}", gpu.name(), precision.name()),
         }
     }
 

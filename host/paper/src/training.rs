@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_large::device::cuda::Precision;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -53,7 +54,12 @@ pub struct TrainingWorkload {
     pub(crate) keys: Keys,
     /// Keys of which all values are tried.
     pub(crate) search: Vec<String>,
+    /// The precision of products on a GPU.
+    pub(crate) precision: Precision,
 }
+
+/// The setting of a file that is no key of scenarios.
+const PRECISION: &str = "precision";
 
 impl Workload for TrainingWorkload {
     type Axis = Chart;
@@ -84,12 +90,19 @@ impl Workload for TrainingWorkload {
     /// A run takes the whole device.
     const RUNS_ALONE: bool = true;
 
-    fn parse(row: &SeriesFile, keys: Keys, search: &KeySearch) -> Result<(String, Self), String> {
+    fn parse(row: &SeriesFile, mut keys: Keys, search: &KeySearch) -> Result<(String, Self), String> {
         let label = row.label.clone().ok_or("a series without a label")?;
         if let Some(key) = row.search.iter().find(|key| !search.values.contains_key(*key)) {
             return Err(format!("{key} has no values to search"));
         }
-        Ok((label, Self { keys, search: row.search.clone() }))
+        let precision = match keys.remove(PRECISION) {
+            None => Precision::default(),
+            Some(name) => name
+                .as_str()
+                .and_then(Precision::named)
+                .ok_or_else(|| format!("{PRECISION} = {name} is none"))?,
+        };
+        Ok((label, Self { keys, search: row.search.clone(), precision }))
     }
 
     fn given(&self) -> Option<Keys> {
@@ -131,7 +144,7 @@ impl Workload for TrainingWorkload {
     fn cell(&self, choice: &Keys, seed: u64) -> TrainingCell {
         let mut keys = self.keys.clone();
         keys.extend(choice.clone());
-        TrainingCell { keys, seed, device: TrainingDevice::best() }
+        TrainingCell { keys, seed, device: TrainingDevice::best(self.precision) }
     }
 
     fn effort(_: &TrainingCell) -> u64 {
@@ -156,7 +169,7 @@ impl Workload for TrainingWorkload {
     }
 
     fn has_device() -> bool {
-        TrainingDevice::best() == TrainingDevice::Cuda
+        TrainingDevice::best(Precision::default()) != TrainingDevice::Cpu
     }
 }
 
@@ -185,7 +198,11 @@ mod tests {
         let values = |values: &[i32]| values.iter().map(|value| (*value).into()).collect();
         let values = [("a".to_owned(), values(&[1, 2])), ("b & c".to_owned(), values(&[3, 4, 5]))];
         let search = KeySearch { values: values.into(), ..KeySearch::default() };
-        let work = TrainingWorkload { keys: Keys::new(), search: search.values.keys().cloned().collect() };
+        let work = TrainingWorkload {
+            keys: Keys::new(),
+            search: search.values.keys().cloned().collect(),
+            precision: Precision::default(),
+        };
         let all = work.options(&search);
         assert_eq!(all.len(), 6);
         assert_eq!((&all[4]["a"], &all[4]["b & c"]), (&2.into(), &4.into()));

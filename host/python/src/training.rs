@@ -28,12 +28,8 @@ mod present {
         precision: &str,
         rows: RowCollector,
     ) -> Result<EndedRun, String> {
-        let precision = match precision {
-            "f32" => Precision::F32,
-            "tf32" => Precision::Tf32,
-            "bf16" => Precision::Bf16,
-            other => return Err(no_word("precision", other, "f32, tf32 or bf16")),
-        };
+        let precision = Precision::named(precision)
+            .ok_or_else(|| no_word("precision", precision, "f32, tf32 or bf16"))?;
         let gpu = match device {
             "cpu" => None,
             "cuda" => Some(Cuda::new(precision).map_err(|error| error.to_string())?),

@@ -26,8 +26,8 @@ pub(super) fn arguments() -> [Arg; 2] {
             .help("Where to compute: auto, cpu, cuda or cuda:N; auto takes a GPU where one works"),
         Arg::new("precision")
             .long("precision")
-            .default_value("tf32")
-            .value_parser(PossibleValuesParser::new(["f32", "tf32", "bf16"]))
+            .default_value(Precision::default().name())
+            .value_parser(PossibleValuesParser::new(Precision::NAMES.map(|(name, _)| name)))
             .help("Precision of matrix products on a GPU; state is always f32"),
     ]
 }
@@ -50,11 +50,7 @@ pub(super) fn choice(matches: &ArgMatches) -> DeviceChoice {
 }
 
 pub(super) fn precision(matches: &ArgMatches) -> Precision {
-    match matches.get_one::<String>("precision").map(String::as_str) {
-        Some("f32") => Precision::F32,
-        Some("bf16") => Precision::Bf16,
-        _ => Precision::Tf32,
-    }
+    matches.get_one::<String>("precision").and_then(|name| Precision::named(name)).unwrap_or_default()
 }
 
 /// The GPU, where one is asked for or there is one to take.
@@ -69,7 +65,7 @@ pub(super) fn gpu(matches: &ArgMatches) -> Result<Option<Gpu>> {
 /// The values of both flags for a host of this machine by its number: hosts share the GPUs there are, one each in turn.
 #[cfg(feature = "mesh")]
 pub(super) fn of_local_hosts(matches: &ArgMatches) -> Result<impl Fn(usize) -> [String; 2] + use<>> {
-    let (gpus, precision) = (Gpu::count(), precision(matches).to_string());
+    let (gpus, precision) = (Gpu::count(), precision(matches).name().to_owned());
     let choice = choice(matches);
     if let DeviceChoice::Cuda(_) = choice {
         // The error says what is missing.

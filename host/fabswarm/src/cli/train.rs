@@ -197,7 +197,7 @@ impl TrainingJob<'_> {
             message::run(&resolved.scenario, &resolved.to_repeatable_toml(), &self.device, parameters);
         let watch = watch::start(folder, first, resumed, self.page.audience())?;
         let mut screen = Screen::new(report, watch, trainer.round());
-        let trained = trainer.run(folder, &mut screen, self.interrupted);
+        let trained = trainer.run(Some(folder), &mut screen, self.interrupted);
         let (report, watch) = screen.close();
         Ok(trained.and_then(|outcome| {
             report.finish(folder, resolved, self.prepared, &outcome)?;

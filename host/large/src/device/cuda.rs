@@ -45,13 +45,19 @@ pub enum Precision {
     Bf16,
 }
 
-impl fmt::Display for Precision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Precision::F32 => "f32",
-            Precision::Tf32 => "tf32",
-            Precision::Bf16 => "bf16",
-        })
+impl Precision {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("f32", Self::F32), ("tf32", Self::Tf32), ("bf16", Self::Bf16)];
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(own, _)| *own == name).map(|(_, precision)| precision)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].0
     }
 }
 

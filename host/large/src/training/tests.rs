@@ -60,7 +60,7 @@ fn train_prepared(
     let mut trainer = planned.start(checkpoint.as_mut())?;
     let run = RunFolder::again(folder)?;
     run.write(report::SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
-    let outcome = trainer.run(&run, &mut observer, &AtomicBool::new(false))?;
+    let outcome = trainer.run(Some(&run), &mut observer, &AtomicBool::new(false))?;
     Ok((outcome, observer.0))
 }
 

@@ -86,16 +86,16 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
     pub fn keep(&mut self, folder: &RunFolder) -> Result<(), Error> {
         // An earlier checkpoint may be of other hosts.
         self.checkpointed = None;
-        self.checkpoint(folder).map(|_| ())
+        self.checkpoint(Some(folder)).map(|_| ())
     }
 
-    /// Trains to the last round, until `interrupted`, or until the swarm diverges, with checkpoints in `folder`.
+    /// Trains to the last round, until `interrupted`, or until the swarm diverges, with checkpoints in `folder` if there is one.
     ///
     /// # Errors
     /// When the device fails, or something cannot be written.
     pub fn run(
         &mut self,
-        folder: &RunFolder,
+        folder: Option<&RunFolder>,
         observer: &mut dyn TrainingObserver,
         interrupted: &AtomicBool,
     ) -> Result<TrainingOutcome, Error> {
@@ -209,10 +209,10 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
     }
 
     /// Keeps the present state where all decisions are finite, and returns whether they are.
-    fn checkpoint(&mut self, folder: &RunFolder) -> Result<bool, Error> {
-        if self.checkpointed == Some(self.round()) {
+    fn checkpoint(&mut self, folder: Option<&RunFolder>) -> Result<bool, Error> {
+        let Some(folder) = folder.filter(|_| self.checkpointed != Some(self.round())) else {
             return Ok(true);
-        }
+        };
         let is_kept = checkpoint::save(folder, self.resolved, &self.swarm, self.seconds())?;
         if is_kept {
             self.checkpointed = Some(self.round());

@@ -101,7 +101,7 @@ impl TrainingCase {
         let folder = RunFolder::again(&path).unwrap();
         folder.write(SCENARIO_FILE, self.resolved.to_repeatable_toml().as_bytes()).unwrap();
         let mut log = EvaluationLog::default();
-        let outcome = trainer.unwrap().run(&folder, &mut log, &self.interrupted).unwrap();
+        let outcome = trainer.unwrap().run(Some(&folder), &mut log, &self.interrupted).unwrap();
         (outcome, log.0)
     }
 

@@ -9,7 +9,7 @@ use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::{Cuda, Precision};
 use fabswarm_large::device::{Device, MemoryUse};
 use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingPlan, TrainingRound, TrainingSetup};
-use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
+use fabswarm_sim::record::{self, StoppedBecause};
 use fabswarm_sim::scenario::{Flag, ResolvedScenario, ScenarioCommand, keys, resolve_for};
 use serde::Serialize;
 use serde_json::Value;
@@ -20,15 +20,17 @@ use crate::workload::Keys;
 /// The device that large models are trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum TrainingDevice {
-    Cuda,
+    /// A GPU, with the name of its precision.
+    Cuda(&'static str),
     Cpu,
 }
 
 impl TrainingDevice {
     /// A GPU where one works, which is tried once.
-    pub(super) fn best() -> Self {
-        static BEST: OnceLock<TrainingDevice> = OnceLock::new();
-        *BEST.get_or_init(|| if Cuda::new(Precision::Tf32).is_ok() { Self::Cuda } else { Self::Cpu })
+    pub(super) fn best(precision: Precision) -> Self {
+        static HAS_GPU: OnceLock<bool> = OnceLock::new();
+        let has_gpu = *HAS_GPU.get_or_init(|| Cuda::new(precision).is_ok());
+        if has_gpu { Self::Cuda(precision.name()) } else { Self::Cpu }
     }
 }
 
@@ -58,8 +60,9 @@ impl TrainingCell {
     pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<Option<TrainingRunOutcome>, Diagnostic> {
         let resolved = self.resolve()?;
         match self.device {
-            TrainingDevice::Cuda => {
-                let gpu = Cuda::new(Precision::Tf32).map_err(failed)?;
+            TrainingDevice::Cuda(precision) => {
+                let precision = Precision::named(precision).unwrap_or_default();
+                let gpu = Cuda::new(precision).map_err(failed)?;
                 train(gpu, &resolved, interrupted)
             }
             TrainingDevice::Cpu => train(Cpu::<f32>::new(), &resolved, interrupted),
@@ -94,11 +97,8 @@ fn train<D: Device<Scalar = f32>>(
     let name = device.name();
     let mut trainer =
         TrainingPlan::new(device, &prepared, resolved).and_then(|plan| plan.start(None)).map_err(failed)?;
-    // For the checkpoint that every run ends with.
-    let scratch = tempfile::tempdir().map_err(failed)?;
-    let folder = RunFolder::at(scratch.path()).map_err(failed)?;
     let mut evaluations = Evaluations(Vec::new());
-    let outcome = trainer.run(&folder, &mut evaluations, interrupted).map_err(failed)?;
+    let outcome = trainer.run(None, &mut evaluations, interrupted).map_err(failed)?;
     if outcome.stopped_because == StoppedBecause::Interrupted {
         return Ok(None);
     }

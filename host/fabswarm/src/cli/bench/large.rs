@@ -46,7 +46,7 @@ pub(super) fn command() -> Command {
             Arg::new("precision")
                 .long("precision")
                 .default_value("tf32")
-                .value_parser(PossibleValuesParser::new(["f32", "tf32", "bf16"]))
+                .value_parser(PossibleValuesParser::new(Precision::NAMES.map(|(name, _)| name)))
                 .help("Precision of matrix products on a GPU"),
         )
         .arg(number("agents", "10", "Agents of the swarm"))
@@ -58,11 +58,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let number = |name| matches.get_one::<u32>(name).map_or(1, |&number| number as usize);
     let word = |name| matches.get_one::<String>(name).map_or("", String::as_str);
     let (agents, rounds, is_gpu) = (number("agents"), number("rounds"), word("device") == "cuda");
-    let precision = match word("precision") {
-        "f32" => Precision::F32,
-        "bf16" => Precision::Bf16,
-        _ => Precision::Tf32,
-    };
+    let precision = Precision::named(word("precision")).unwrap_or_default();
     let engine = if is_gpu { word("precision") } else { "cpu" };
     let show =
         |model: &str, measured: Measurement| outln!("engine=fabswarm-{engine} model={model} {measured}");

@@ -25,7 +25,7 @@ impl Device for Cuda {
     type Mixing = CudaMixing;
 
     fn name(&self) -> String {
-        format!("{}, {}", Gpu(Arc::clone(&self.context)).name(), self.precision)
+        format!("{}, {}", Gpu(Arc::clone(&self.context)).name(), self.precision.name())
     }
 
     fn free_bytes(&self) -> Option<u64> {
