@@ -1,6 +1,8 @@
 //! Every rule, on outcomes that are made up.
 
 use super::*;
+use fabswarm_large::device::cuda::Precision;
+
 use crate::experiment::Experiment;
 use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
@@ -64,7 +66,7 @@ fn training(panel: &str, label: &str, accuracy: f64, seconds: f64) -> TrainingSe
     };
     let points = vec![point(0, 0.0, 0.1), point(1, seconds, accuracy), point(2, 100.0, accuracy)];
     let run = TrainingRunOutcome { points, has_diverged: false, memory_bytes: None, device: String::new() };
-    let work = TrainingWorkload { keys: Keys::new(), search: Vec::new() };
+    let work = TrainingWorkload { keys: Keys::new(), search: Vec::new(), precision: Precision::default() };
     let series = Series { panel: panel.into(), label: label.into(), work };
     TrainingSeries { series, choice: Keys::new(), runs: vec![run; 5] }
 }
