@@ -263,7 +263,9 @@ impl HostedRun {
             if let Some(task) = state.tasks.pop_front() {
                 return HostWork::Task(task);
             }
-            if state.reached.is_some_and(|reached| reached < state.until) {
+            if let Some(reached) = state.reached.filter(|reached| *reached < state.until) {
+                // Noted before anybody can halt the hosts: they agree on the rounds that have begun.
+                state.begun = reached + 1;
                 return HostWork::Round;
             }
             let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
@@ -328,11 +330,6 @@ impl HostedRun {
         traffic.exchange_us += microseconds(exchange);
         traffic.compute_us += microseconds(compute);
         traffic.hidden_us += microseconds(hidden);
-    }
-
-    /// Notes that a round begins.
-    pub(crate) fn begin(&self, round: u32) {
-        self.state().begun = round;
     }
 
     /// Notes that `round` is the last that is done.

@@ -105,7 +105,6 @@ fn round<D: SharedMemory>(
     peers: &[Option<HostPeer>],
 ) -> Result<(), Error> {
     let (round, begun) = (trainer.round() + 1, Instant::now());
-    run.begin(round);
     for outgoing in trainer.begin_round()? {
         let parcel = match near.parcel(run, trainer, outgoing)? {
             Some(parcel) => OfferedParcel::Shared { parcel, bytes: outgoing.bytes },
