@@ -31,8 +31,9 @@ impl<F: NorFlash> PageFlash for BoardFlash<F> {
     }
 
     fn write_page(&mut self, offset: u32, bytes: &[u8]) -> bool {
-        let fits = offset as usize + bytes.len() <= self.page.len();
-        fits && self.driver.write(self.page.start + offset, bytes).is_ok()
+        let end = (offset as usize).checked_add(bytes.len());
+        end.is_some_and(|end| end <= self.page.len())
+            && self.driver.write(self.page.start + offset, bytes).is_ok()
     }
 }
 
