@@ -53,6 +53,8 @@ bind_interrupts!(struct Interrupts {
 /// The radio on one channel.
 pub struct RadioLink {
     radio: Radio<'static>,
+    channel: u8,
+    power_dbm: i8,
     packet: Packet,
     /// When the last packet was to be sent, by its sender's clock.
     arrived: Instant,
@@ -101,11 +103,10 @@ impl RadioLink {
         number: u8,
         power_dbm: i8,
     ) -> Self {
-        let mut radio = Radio::new(radio, Interrupts);
-        radio.set_channel(number);
-        radio.set_transmission_power(power_dbm);
         Self {
-            radio,
+            radio: set_up(radio, number, power_dbm),
+            channel: number,
+            power_dbm,
             packet: Packet::new(),
             arrived: Instant::MIN,
             send_delay: SEND_DELAY,
@@ -122,6 +123,14 @@ impl RadioLink {
     ) -> ! {
         run_by_radio::<MTU, SENT, SLOTS>(&mut self, port, parts).await
     }
+}
+
+/// The radio with its settings.
+fn set_up(radio: Peri<'static, RADIO>, channel: u8, power_dbm: i8) -> Radio<'static> {
+    let mut radio = Radio::new(radio, Interrupts);
+    radio.set_channel(channel);
+    radio.set_transmission_power(power_dbm);
+    radio
 }
 
 /// Time on the air of a packet.
@@ -165,6 +174,12 @@ impl Link for RadioLink {
             self.state.lqi = Some(self.packet.lqi());
             return payload.len();
         }
+    }
+
+    async fn restart(&mut self) {
+        // SAFETY: its only owner is the driver that is replaced here, which does nothing meanwhile.
+        let radio = unsafe { RADIO::steal() };
+        self.radio = set_up(radio, self.channel, self.power_dbm);
     }
 
     fn radio_state(&self) -> Option<RadioState> {
