@@ -222,6 +222,8 @@ async fn serve_without_agent<L: Link, F: PageFlash, H: Health>(
     packet: &mut [u8],
 ) -> ! {
     let mut boot_at = Instant::MIN;
+    // Up to which byte of a page the last bytes were written.
+    let mut written = 0;
     loop {
         if Instant::now() >= boot_at {
             let length = Packet::Boot(boot).encode(packet).unwrap_or_default();
@@ -240,13 +242,18 @@ async fn serve_without_agent<L: Link, F: PageFlash, H: Health>(
         let bytes = &packet[..length];
         match Packet::decode_service(bytes).or_else(|_| Packet::decode_for_board(bytes)) {
             Ok(Packet::PageBytes { offset, bytes }) => {
-                let is_written = storage.write_page(offset, bytes);
-                if !is_written {
-                    error!("the record could not be written at {}", offset);
+                let end = offset.wrapping_add(bytes.len() as u32);
+                // What was written already is not written again: some flash takes it only once.
+                if offset == 0 || written != end {
+                    let is_written = storage.write_page(offset, bytes);
+                    if !is_written {
+                        error!("the record could not be written at {}", offset);
+                    }
+                    written = if is_written { end } else { 0 };
                 }
             }
-            // Returned as it came.
-            Ok(Packet::Mark { .. }) => {
+            // Returned as it came, unless it tells of bytes that are not written.
+            Ok(Packet::Mark { number }) if number == 0 || number == written => {
                 let _ = with_timeout(BOOT_EVERY, link.send(bytes)).await;
             }
             Ok(Packet::Reset) => health.reset(),

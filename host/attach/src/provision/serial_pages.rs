@@ -90,10 +90,12 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<SerialLine, SerialError
         // Flash is written in whole units, the largest of which are 8 bytes.
         let mut bytes = chunk.to_vec();
         bytes.resize(chunk.len().next_multiple_of(8), 0xFF);
+        // The board returns it if it has written the bytes up to there.
+        let written = Packet::Mark { number: offset + bytes.len() as u32 };
         let is_taken = (0..TRIES).any(|_| {
             line.send(&Packet::PageBytes { offset, bytes: &bytes });
-            line.send(&Packet::Mark { number: offset });
-            line.wait(ANSWER_WITHIN, |packet| packet == Packet::Mark { number: offset })
+            line.send(&written);
+            line.wait(ANSWER_WITHIN, |packet| packet == written)
         });
         if !is_taken {
             return Err(refuse(&format!("no answer at byte {offset}")));
