@@ -91,7 +91,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     written.and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
         let _ = fs::remove_file(&part);
-    })
+    })?;
+    // Without this the old file may be back after a loss of power, with boots that were given away.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
