@@ -14,6 +14,8 @@ use std::io::{self, Read, Write};
 const LENGTH_BYTES: usize = 4;
 /// Longer than any packet; a greater length means that the other end is not a board.
 const LONGEST: usize = 64 * 1024;
+/// A board that leaves so many bytes unread has stopped: what is sent to it is lost, as on a cable.
+const MOST_UNREAD: usize = 16 * 1024 * 1024;
 
 /// The host's end of a board's socket, with what is buffered in both directions.
 #[derive(Debug)]
@@ -58,6 +60,9 @@ impl PacketStream {
     /// Queues a packet of at most `room` bytes; `write` encodes it and returns its length. Nothing is sent before
     /// [`PacketStream::flush`].
     pub(crate) fn push(&mut self, room: usize, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+        if self.outgoing.len() - self.written > MOST_UNREAD {
+            return;
+        }
         if self.deframer.is_some() {
             let mut packet = vec![0; room];
             let Some(written) = write(&mut packet) else { return };
