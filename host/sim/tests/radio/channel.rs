@@ -33,6 +33,8 @@ pub(crate) struct ChannelCounts {
 #[derive(Clone, Debug)]
 pub(crate) struct PacketOnAir {
     pub(crate) sender: usize,
+    /// From when on its sender does not listen.
+    pub(crate) deaf_us: f64,
     pub(crate) start_us: f64,
     pub(crate) end_us: f64,
     /// The path to each agent.
@@ -83,7 +85,7 @@ impl Channel {
             }
             let delay = other.paths[receiver].delay_us;
             if other.sender == receiver {
-                if other.start_us < to && other.end_us > from {
+                if other.deaf_us < to && other.end_us > from {
                     return PacketFate::Deaf;
                 }
             } else if other.start_us + delay < to && other.end_us + delay > from {

@@ -102,6 +102,7 @@ struct Station {
 struct FrameOnAir {
     sender: usize,
     stamp: Stamp,
+    asked_us: f64,
     start_us: f64,
     /// Packets still to come.
     left: usize,
@@ -334,6 +335,7 @@ impl RadioAir {
         let new = FrameOnAir {
             sender: agent,
             stamp,
+            asked_us: at_us,
             start_us: at_us,
             left: lengths.len(),
             count: lengths.len(),
@@ -349,6 +351,7 @@ impl RadioAir {
             if packet == 0 {
                 self.frames[frame].start_us = at_us;
             }
+            at_us += f64::from(radio.delay_us);
             let length_us = f64::from(radio.packet_us(length));
             self.push(at_us, Occurrence::PacketStart { packet, frame, length_us });
             at_us += length_us + f64::from(radio.gap_us);
@@ -373,7 +376,8 @@ impl RadioAir {
             }
         }
         let end_us = self.now_us + length_us;
-        let packet = PacketOnAir { sender, start_us: self.now_us, end_us, paths };
+        let deaf_us = self.frames[frame].asked_us - f64::from(self.settings.radio.lead_us);
+        let packet = PacketOnAir { sender, deaf_us, start_us: self.now_us, end_us, paths };
         self.channel.send(packet.clone(), self.now_us - 2.0 * self.longest_packet_us);
         // Late enough that its end has reached everybody.
         self.push(end_us + 1.0, Occurrence::PacketEnd { packet, frame });

@@ -83,11 +83,11 @@ fn the_row_of_groups_is_four_hops_long() {
 }
 
 #[test]
-fn ten_boards_make_fifteen_rounds_a_second_as_planned() {
+fn ten_boards_make_fourteen_rounds_a_second_as_planned() {
     let needs = needs(10);
     let radio = RadioTiming::new(RadioKind::Ieee802154);
     let plan = RadioPlan::new(&radio, &needs).unwrap();
-    assert!(plan.rounds_per_second >= 15.0, "{plan:?}");
+    assert!(plan.rounds_per_second >= 14.0, "{plan:?}");
     assert_eq!(plan.packets, 1);
     let mut air = all_on(RadioSwarmConfig::new(RadioKind::Ieee802154, &needs, BENCH));
     air.run_until(10.0, |_| {});
@@ -95,7 +95,7 @@ fn ten_boards_make_fifteen_rounds_a_second_as_planned() {
     air.run_until(70.0, |event| delivered += u64::from(matches!(event, RadioEvent::Delivered { .. })));
     let measured = (air.rounds(3) - rounds) as f64 / 60.0;
     assert!((measured / plan.rounds_per_second - 1.0).abs() < 0.05, "{measured} of {plan:?}");
-    assert!(measured >= 15.0);
+    assert!(measured >= 14.0);
     // All to all in all but the silent superframes.
     let frames = delivered as f64 / 60.0 / measured / 90.0;
     assert!((0.93..1.1).contains(&frames), "{frames} of the frames");

@@ -143,11 +143,10 @@ fn no_slots(error: slots::Error) -> Diagnostic {
 
 /// The shortest slots that hold the frames.
 fn slot_needs(radio: &RadioTiming, needs: &RadioConfig) -> SlotConfig {
-    let control_us =
-        if needs.control_bytes == 0 { 0 } else { radio.frame_us(needs.control_bytes) + radio.gap_us };
-    let (frame_us, shared_us) = match needs.shared_bytes {
-        0 => (radio.frame_us(needs.frame_bytes) + control_us, 0),
-        bytes => (radio.frame_us(needs.frame_bytes), radio.frame_us(bytes) + control_us),
+    let &RadioConfig { frame_bytes, shared_bytes, control_bytes, .. } = needs;
+    let (frame_us, shared_us) = match shared_bytes {
+        0 => (radio.slot_us(&[frame_bytes, control_bytes]), 0),
+        bytes => (radio.slot_us(&[frame_bytes]), radio.slot_us(&[bytes, control_bytes])),
     };
     SlotConfig {
         agents: needs.agents,

@@ -57,8 +57,12 @@ pub struct RadioTiming {
     pub mtu: usize,
     /// From the end of a packet to the start of the next one of the same frame.
     pub gap_us: u32,
-    /// By how much a packet may begin later than asked for: what a radio does that listens before it talks by itself.
+    /// From when a packet is asked for to its first bit; receivers know it.
+    pub delay_us: u32,
+    /// By how much it may begin later: what a radio does that listens before it talks by itself.
     pub access_us: u32,
+    /// For how long before a packet is asked for its board no longer listens: it is passed to the radio early.
+    pub lead_us: u32,
     /// How long the clock of a board with this radio shows the same time.
     pub clock_tick_us: f64,
     /// By how much the arrival of a packet may be mistaken.
@@ -71,6 +75,8 @@ pub struct RadioTiming {
     pub receive_mw: f64,
 }
 
+/// The firmware passes a packet to its radio 200 µs before its time, by a clock of up to 31 µs a tick.
+const LEAD_US: u32 = 200 + 2 * 31;
 /// 802.15.4: preamble, start of frame and length.
 const SYNCHRONISATION_BYTES: usize = 6;
 /// 802.15.4: frame control of a data frame without addresses and without sequence number, and checksum.
@@ -83,9 +89,12 @@ impl RadioTiming {
             RadioKind::Ieee802154 => Self {
                 kind,
                 mtu: 127 - MAC_BYTES,
-                // A turnaround each way, and reading out the packet.
-                gap_us: 400,
+                // Reading out the packet, and turning to the channel.
+                gap_us: 300,
+                // A look at the channel of 128 µs, and the turnaround of the transmitter.
+                delay_us: 128 + 140,
                 access_us: 0,
+                lead_us: LEAD_US,
                 // The low-frequency clock of an nRF52840, half of whose tick a time is off.
                 clock_tick_us: 1e6 / 32_768.0,
                 tick_us: 16,
@@ -97,8 +106,10 @@ impl RadioTiming {
                 kind,
                 mtu: 1470,
                 gap_us: 1000,
+                delay_us: 0,
                 // DIFS and 31 slots of 20 µs: the radio's own backoff.
                 access_us: 50 + 31 * 20,
+                lead_us: LEAD_US,
                 clock_tick_us: 1.0,
                 tick_us: 150,
                 duty_limit: None,
@@ -109,7 +120,9 @@ impl RadioTiming {
                 kind,
                 mtu: 255,
                 gap_us: 5000,
+                delay_us: 0,
                 access_us: 0,
+                lead_us: LEAD_US,
                 clock_tick_us: 1.0,
                 tick_us: (symbol_us(lora) / 8.0) as u32 + 10,
                 duty_limit: Some(f64::from(lora.duty_per_mille) / 1000.0),
@@ -120,7 +133,9 @@ impl RadioTiming {
                 kind,
                 mtu: 1470,
                 gap_us: 0,
+                delay_us: 0,
                 access_us: 1000,
+                lead_us: 0,
                 clock_tick_us: 1.0,
                 tick_us: 2500,
                 duty_limit: None,
@@ -174,10 +189,17 @@ impl RadioTiming {
         self.packets(bytes).map(|packet| self.packet_us(packet)).sum()
     }
 
-    /// Time from the start of a frame's first packet to the end of its last, at most.
+    /// Time from when a frame's first packet is asked for to the end of its last, at most.
     pub fn frame_us(&self, bytes: usize) -> u32 {
         let packets = self.packets(bytes).count() as u32;
-        self.airtime_us(bytes) + packets.saturating_sub(1) * self.gap_us + packets * self.access_us
+        self.airtime_us(bytes) + packets.saturating_sub(1) * self.gap_us + packets * (self.delay_us + self.access_us)
+    }
+
+    /// The time of a slot for these frames, one after the other: the board of the next one does not listen to its end.
+    pub fn slot_us(&self, frames: &[usize]) -> u32 {
+        let frames = frames.iter().filter(|&&bytes| bytes > 0);
+        let taken_us: u32 = frames.map(|&bytes| self.frame_us(bytes) + self.gap_us).sum();
+        if taken_us == 0 { 0 } else { taken_us - self.gap_us + self.lead_us }
     }
 }
 
