@@ -1,6 +1,6 @@
 //! Links: how a board sends and receives packets.
 
-use embassy_time::{Instant, Timer};
+use embassy_time::{Duration, Instant, Timer};
 use fabswarm_shared::{packet::RadioState, provisioning::Pace};
 
 mod airtime;
@@ -30,7 +30,10 @@ pub enum AirKind {
     /// A channel that anyone may use at any time.
     Shared,
     /// A channel on which everyone has a time: a packet that cannot be sent at once must not be sent later.
-    Slots,
+    Slots {
+        /// By how much it may be late.
+        late: Duration,
+    },
 }
 
 impl From<Pace> for AirKind {
@@ -38,7 +41,9 @@ impl From<Pace> for AirKind {
         match pace {
             Pace::Air => Self::Host,
             Pace::Deadline { .. } | Pace::Period { .. } => Self::Shared,
-            Pace::Slots { .. } => Self::Slots,
+            Pace::Slots { superframe, .. } => {
+                Self::Slots { late: Duration::from_micros((superframe.guard_us / 2).into()) }
+            }
         }
     }
 }

@@ -102,7 +102,7 @@ where
     }
 
     /// Sends the frames of this round that fit the slot which begins at `at`.
-    async fn send_in_slot(&mut self, at: Instant, mut room: usize) {
+    async fn send_in_slot(&mut self, mut at: Instant, mut room: usize) {
         let Some(mut stamp) = self.slots.as_ref().map(SlotSchedule::stamp) else { return };
         loop {
             let agent = &mut self.agent;
@@ -119,8 +119,11 @@ where
             if !is_sent && fits {
                 return;
             }
-            // Only what begins the slot tells when it began.
-            stamp.is_timed &= !is_sent;
+            // Only what begins the slot has its time, and tells it.
+            if is_sent {
+                at = Instant::MIN;
+                stamp.is_timed = false;
+            }
         }
     }
 

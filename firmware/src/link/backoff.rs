@@ -1,7 +1,7 @@
 //! When to send on a channel that others use too.
 
 use super::AirKind;
-use embassy_time::Duration;
+use embassy_time::{Duration, Instant};
 
 /// Attempts of a packet to find a free channel.
 const ATTEMPTS: u32 = 5;
@@ -15,27 +15,35 @@ const EXPONENTS: (u32, u32) = (5, 8);
 /// busy the pauses grow.
 #[derive(Debug)]
 pub(super) struct Backoff {
-    /// Whether packets are sent in slots: then a late one would tell the wrong time.
-    has_slots: bool,
+    /// By how much a packet may be late, where each is sent in a slot.
+    slots: Option<Duration>,
     random: u32,
 }
 
 impl Backoff {
     /// Creates the backoff of a radio that is not told yet whose it is.
     pub(super) const fn new() -> Self {
-        Self { has_slots: false, random: 1 }
+        Self { slots: None, random: 1 }
     }
 
     /// Seeds the pauses by agent and boot, so that no two boards draw the same ones.
     pub(super) fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
-        self.has_slots = air == AirKind::Slots;
+        self.slots = match air {
+            AirKind::Slots { late } => Some(late),
+            AirKind::Host | AirKind::Shared => None,
+        };
         self.random = u32::from(sender) << 16 ^ boot;
+    }
+
+    /// Whether the time of a packet that was to be sent at `at` has passed: it would tell a wrong time, in the slot of another board.
+    pub(super) fn is_late(&self, at: Instant) -> bool {
+        self.slots.is_some_and(|late| Instant::now() > at + late)
     }
 
     /// The pause before attempt number `attempt`, counted from 0, to find a free channel; `None` if the packet is to be dropped.
     /// In slots there is one look, and no pause.
     pub(super) fn pause(&mut self, attempt: u32) -> Option<Duration> {
-        if self.has_slots {
+        if self.slots.is_some() {
             return (attempt == 0).then_some(Duration::MIN);
         }
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -53,6 +61,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::vec::Vec;
 
+    const SLOTS: AirKind = AirKind::Slots { late: Duration::from_millis(1) };
     /// Time on the air of the longest packet, and from a look at the channel to the first bit.
     const AIRTIME: Duration = Duration::from_micros(4256);
     const TURNAROUND: Duration = Duration::from_micros(192);
@@ -91,7 +100,7 @@ mod tests {
             assert!(share > expected, "{share} of the packets of {agents} agents arrive");
         }
         // The test of the test: without pauses all of them collide.
-        assert_eq!(arriving(10, AirKind::Slots), 0.0);
+        assert_eq!(arriving(10, SLOTS), 0.0);
     }
 
     #[test]
@@ -111,7 +120,7 @@ mod tests {
     #[test]
     fn a_packet_in_its_slot_waits_for_nobody() {
         let mut backoff = Backoff::new();
-        backoff.start(3, 1, AirKind::Slots);
+        backoff.start(3, 1, SLOTS);
         assert_eq!((backoff.pause(0), backoff.pause(1)), (Some(Duration::MIN), None));
     }
 }

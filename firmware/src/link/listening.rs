@@ -82,11 +82,20 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
 ) -> ! {
     let mut backoff = Backoff::new();
     let (mut busy, mut restarts) = (0, 0);
+    let mut is_late = false;
     loop {
         let (packet, at) = queue.hear_until(radio, queue.sent.receive()).await;
         if let Some((sender, boot, air)) = queue.start.take() {
             radio.start(sender, boot, air);
             backoff.start(sender, boot, air);
+        }
+        // What has no time of its own goes with the packet before it.
+        if at > Instant::MIN {
+            is_late = backoff.is_late(at);
+        }
+        if is_late {
+            warn!("a packet is late for its slot: it is dropped");
+            continue;
         }
         let unheard = queue.unheard.get() + 1;
         queue.unheard.set(unheard % SILENT_SENDS);
@@ -170,6 +179,8 @@ mod tests {
     use fabswarm_shared::packet::{FRAME_OFFSET, Packet};
     use std::vec::Vec;
 
+    const SLOTS: AirKind = AirKind::Slots { late: Duration::from_millis(1) };
+
     /// A radio on which a packet takes a while to arrive, and is lost if the board stops listening meanwhile.
     struct SlowRadio<'a> {
         heard: u8,
@@ -240,11 +251,11 @@ mod tests {
         let (sent, started) = (Cell::new(0), Cell::new(None));
         let radio = || SlowRadio { heard: 0, sent: &sent, started: &started };
         let mut bare = SplitLink::new(radio(), SilentLink);
-        bare.start(7, 1, AirKind::Slots);
+        bare.start(7, 1, SLOTS);
         assert_eq!(block_on(hear_while_telling(&mut bare, 10)), [], "the fault that this link is for");
         let queue = RadioQueue::<8, 2>::new();
         let mut link = SplitLink::new(ListeningLink::new(&queue), SilentLink);
-        link.start(7, 1, AirKind::Slots);
+        link.start(7, 1, SLOTS);
         let mut radio = radio();
         // The radio's task never ends.
         let Either::Second(heard) =
@@ -259,7 +270,7 @@ mod tests {
         let mut radio = SlowRadio { heard: 0, sent: &sent, started: &started };
         let queue = RadioQueue::<8, 2>::new();
         let mut link = ListeningLink::new(&queue);
-        link.start(7, 1, AirKind::Slots);
+        link.start(7, 1, SLOTS);
         // Two wait; the third finds no room, and the last is too long.
         for packet in [&[1; 8][..], &[2; 8], &[3; 8], &[4; 9]] {
             block_on(link.send(packet));
@@ -315,7 +326,7 @@ mod tests {
         let mut radio = DeafRadio { is_deaf: true, restarts: &restarts };
         let queue = RadioQueue::<8, 2>::new();
         let mut link = ListeningLink::new(&queue);
-        link.start(7, 1, AirKind::Slots);
+        link.start(7, 1, SLOTS);
         let sending = async {
             for sent in 1..4 * SILENT_SENDS {
                 link.send(&[1]).await;
@@ -368,8 +379,8 @@ mod tests {
             (AirKind::Shared, 0, 1),
             (AirKind::Shared, 3, 4),
             (AirKind::Shared, 99, 5),
-            (AirKind::Slots, 0, 1),
-            (AirKind::Slots, 99, 1),
+            (SLOTS, 0, 1),
+            (SLOTS, 99, 1),
         ] {
             let looks = Cell::new(0);
             let mut radio = BusyRadio { busy, looks: &looks, heard: 0 };
@@ -392,5 +403,25 @@ mod tests {
             let pauses = if air == AirKind::Shared { expected } else { 1 };
             assert_eq!(u32::from(radio.heard), pauses + 1, "{air:?}, busy {busy} times");
         }
+    }
+
+    /// What is behind a late packet belongs to it, up to the next one with a time.
+    #[test]
+    fn a_packet_that_is_late_for_its_slot_is_dropped() {
+        let looks = Cell::new(0);
+        let mut radio = BusyRadio { busy: 0, looks: &looks, heard: 0 };
+        let queue = RadioQueue::<8, 3>::new();
+        let mut link = ListeningLink::new(&queue);
+        link.start(7, 1, SLOTS);
+        let sending = async {
+            Timer::after(Duration::from_millis(20)).await;
+            let now = Instant::now();
+            link.send_at(&[1], now - Duration::from_millis(10)).await;
+            link.send(&[2]).await;
+            link.send_at(&[3], now + Duration::from_millis(20)).await;
+            Timer::after(Duration::from_millis(60)).await;
+        };
+        block_on(select(keep_listening(&mut radio, &queue), sending));
+        assert_eq!(looks.get(), 1);
     }
 }

@@ -112,7 +112,7 @@ mod tests {
         let (is_read, taken) = (Cell::new(false), Cell::new(0));
         let radio = StallingLink { is_read: &Cell::new(true), taken: &Cell::new(0) };
         let mut link = SplitLink::<_, _, 8>::new(radio, StallingLink { is_read: &is_read, taken: &taken });
-        link.start(1, 1, AirKind::Slots);
+        link.start(1, 1, AirKind::Slots { late: Duration::from_millis(1) });
         let begun = Instant::now();
         for _ in 0..100 {
             block_on(link.send(&[0]));
@@ -151,7 +151,7 @@ mod tests {
     fn frames_go_where_the_air_is() {
         let mut frame = [7; 40];
         write_frame_header(&mut frame).unwrap();
-        for air in [AirKind::Host, AirKind::Shared, AirKind::Slots] {
+        for air in [AirKind::Host, AirKind::Shared, AirKind::Slots { late: Duration::from_millis(1) }] {
             let (by_radio, by_cable) = (RefCell::default(), RefCell::default());
             let radio = Line { told: &by_radio, gives: None };
             let cable = Line { told: &by_cable, gives: Some(vec![9; 64]) };

@@ -233,7 +233,7 @@ fn whatever_comes_by_radio_is_a_frame() {
         FakeRadio(VecDeque::from([over_bytes.to_vec()])),
         FakeRadio(VecDeque::new()),
     );
-    by_radio.start(0, 1, AirKind::Slots);
+    by_radio.start(0, 1, AirKind::Slots { late: embassy_time::Duration::from_millis(1) });
     let length = block_on(by_radio.receive(&mut heard));
     assert_eq!(Packet::decode(&heard[..length]), Ok(Packet::Frame(over_bytes)));
     let mut by_cable = SplitLink::<_, _, 64>::new(
