@@ -70,7 +70,9 @@ impl StateAnswers {
             {
                 let (cpu, found) = (Cpu::new(), trainer.swarm().read_part(part, offset, count)?);
                 if let Some(pool) = self.pool.as_mut().filter(|_| shares) {
-                    self.reading = pool.fill(&cpu, count, |slabs| slabs.copy(&cpu, &found, 0, count))?;
+                    let mut shared = cpu.reals(count)?;
+                    cpu.write(&mut shared, 0, &found)?;
+                    self.reading = pool.fill(&cpu, count, |slabs| slabs.copy(&cpu, &shared, 0, count))?;
                 }
                 match self.reading.as_ref().filter(|_| shares) {
                     Some(parcel) => Response::SharedWords(parcel.slabs.clone()),

@@ -8,6 +8,7 @@ mod mixing;
 mod norms;
 mod pass;
 mod pointwise;
+mod reals;
 mod shared;
 mod steps;
 mod text;
@@ -19,6 +20,7 @@ use rayon::prelude::*;
 
 pub use self::pass::CpuPass;
 use self::pass::ProgramBuffers;
+pub use self::reals::CpuReals;
 use super::{
     BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, LedgerReception,
     MemoryUse, NO_SAMPLE, Packed, Result, RoundMix,
@@ -43,7 +45,7 @@ impl<S: Real> Cpu<S> {
 
 impl<S: Real> Device for Cpu<S> {
     type Scalar = S;
-    type Reals = Vec<S>;
+    type Reals = CpuReals<S>;
     type Indices = Vec<u32>;
     type Pass = CpuPass<S>;
     type Mixing = Vec<Vec<(usize, S)>>;
@@ -76,11 +78,11 @@ impl<S: Real> Device for Cpu<S> {
         size_of::<S>() as u64
     }
 
-    fn reals(&self, words: usize) -> Result<Vec<S>> {
-        Ok(vec![S::ZERO; words])
+    fn reals(&self, words: usize) -> Result<CpuReals<S>> {
+        Ok(CpuReals::new(words))
     }
 
-    fn decisions(&self, words: usize) -> Result<Vec<S>> {
+    fn decisions(&self, words: usize) -> Result<CpuReals<S>> {
         self.reals(words)
     }
 
@@ -88,28 +90,34 @@ impl<S: Real> Device for Cpu<S> {
         Ok(vec![0; words])
     }
 
-    fn write(&self, to: &mut Vec<S>, offset: usize, words: &[S]) -> Result<()> {
+    fn write(&self, to: &mut CpuReals<S>, offset: usize, words: &[S]) -> Result<()> {
         to[offset..offset + words.len()].copy_from_slice(words);
         Ok(())
     }
 
-    fn append(&self, from: &Vec<S>, offset: usize, words: usize, to: &mut Vec<S>) -> Result<()> {
+    fn append(&self, from: &CpuReals<S>, offset: usize, words: usize, to: &mut Vec<S>) -> Result<()> {
         to.extend_from_slice(&from[offset..offset + words]);
         Ok(())
     }
 
-    fn copy_words(&self, from: &Vec<S>, offset: usize, words: usize, to: &mut Vec<S>) -> Result<()> {
+    fn copy_words(
+        &self,
+        from: &CpuReals<S>,
+        offset: usize,
+        words: usize,
+        to: &mut CpuReals<S>,
+    ) -> Result<()> {
         to[..words].copy_from_slice(&from[offset..offset + words]);
         Ok(())
     }
 
     fn add_scaled(
         &self,
-        from: &Vec<S>,
+        from: &CpuReals<S>,
         offset: usize,
         words: usize,
         scale: S,
-        to: &mut Vec<S>,
+        to: &mut CpuReals<S>,
     ) -> Result<()> {
         to[..words].iter_mut().zip(&from[offset..offset + words]).for_each(|(to, &from)| *to += scale * from);
         Ok(())
@@ -133,7 +141,7 @@ impl<S: Real> Device for Cpu<S> {
                 spare: Mutex::default(),
             },
             agents,
-            features: vec![S::ZERO; features],
+            features: CpuReals::new(features),
             tokens: vec![0; tokens],
             // Pixels attend to all others; the lengths of texts come with each batch.
             lengths: vec![u32::MAX; samples],
@@ -163,7 +171,7 @@ impl<S: Real> Device for Cpu<S> {
         data: &DeviceDataset<Self>,
         schedule: &BatchSchedule<Self>,
         upper_sign: f64,
-        logits: Option<&Vec<S>>,
+        logits: Option<&CpuReals<S>>,
     ) -> Result<()> {
         pass.load(data, schedule, upper_sign, logits);
         Ok(())
@@ -172,8 +180,8 @@ impl<S: Real> Device for Cpu<S> {
     fn run(
         &self,
         passes: &mut [&mut CpuPass<S>],
-        parameters: &Vec<S>,
-        gradient: Option<&mut Vec<S>>,
+        parameters: &CpuReals<S>,
+        gradient: Option<&mut CpuReals<S>>,
         packed: Packed,
         schedule: &BatchSchedule<Self>,
     ) -> Result<()> {
@@ -183,16 +191,22 @@ impl<S: Real> Device for Cpu<S> {
 
     fn pull(
         &self,
-        v: &mut Vec<S>,
+        v: &mut CpuReals<S>,
         packed: Packed,
         rows: &Self::Mixing,
-        descent: Option<(&Vec<S>, [f64; 2])>,
+        descent: Option<(&CpuReals<S>, [f64; 2])>,
     ) -> Result<()> {
         mixing::pull(v, packed, rows, descent.map(|(t, steps)| (&t[..], steps.map(S::from_f64))));
         Ok(())
     }
 
-    fn descend(&self, v: &mut Vec<S>, t: &Vec<S>, packed: Packed, descent: &Descent<'_, Self>) -> Result<()> {
+    fn descend(
+        &self,
+        v: &mut CpuReals<S>,
+        t: &CpuReals<S>,
+        packed: Packed,
+        descent: &Descent<'_, Self>,
+    ) -> Result<()> {
         let vectors = v.par_chunks_mut(packed.stride).zip(t.par_chunks(packed.stride)).enumerate();
         vectors.filter(|&(vector, _)| packed.is_own(vector)).for_each(|(vector, (v, t))| {
             let agent = vector % packed.agents;
@@ -206,12 +220,18 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn copy(&self, from: &Vec<S>, to: &mut Vec<S>, _: Packed) -> Result<()> {
+    fn copy(&self, from: &CpuReals<S>, to: &mut CpuReals<S>, _: Packed) -> Result<()> {
         to.copy_from_slice(from);
         Ok(())
     }
 
-    fn recur(&self, gradient: Gradient<'_, Self>, again: &Vec<S>, packed: Packed, keep: f64) -> Result<()> {
+    fn recur(
+        &self,
+        gradient: Gradient<'_, Self>,
+        again: &CpuReals<S>,
+        packed: Packed,
+        keep: f64,
+    ) -> Result<()> {
         let Gradient { fresh, last, regulariser } = gradient;
         let keep = S::from_f64(keep);
         let vectors = fresh.par_chunks_mut(packed.stride).enumerate();
@@ -227,7 +247,7 @@ impl<S: Real> Device for Cpu<S> {
 
     fn track(
         &self,
-        t: &mut Vec<S>,
+        t: &mut CpuReals<S>,
         gradient: Gradient<'_, Self>,
         packed: Packed,
         push: &Self::Mixing,
@@ -249,12 +269,12 @@ impl<S: Real> Device for Cpu<S> {
 
     fn close_round(
         &self,
-        t: &mut Vec<S>,
-        d: &mut Vec<S>,
-        (v, strengths): (&Vec<S>, &Vec<S>),
+        t: &mut CpuReals<S>,
+        d: &mut CpuReals<S>,
+        (v, strengths): (&CpuReals<S>, &CpuReals<S>),
         packed: Packed,
     ) -> Result<()> {
-        for (at, (t, d)) in t.iter_mut().zip(d).enumerate() {
+        for (at, (t, d)) in t.iter_mut().zip(&mut **d).enumerate() {
             *d += strengths[at / packed.stride] * v[at];
             *t += *d;
         }
@@ -263,8 +283,8 @@ impl<S: Real> Device for Cpu<S> {
 
     fn accumulate(
         &self,
-        m: &mut Vec<S>,
-        t: &Vec<S>,
+        m: &mut CpuReals<S>,
+        t: &CpuReals<S>,
         packed: Packed,
         reception: Option<&LedgerReception<Self>>,
         momentum: f64,
@@ -283,8 +303,8 @@ impl<S: Real> Device for Cpu<S> {
     fn record_broadcast(
         &self,
         history: &mut BroadcastHistory<Self>,
-        v: &Vec<S>,
-        t: &Vec<S>,
+        v: &CpuReals<S>,
+        t: &CpuReals<S>,
         packed: Packed,
         reception: &LedgerReception<Self>,
     ) -> Result<()> {
@@ -294,11 +314,11 @@ impl<S: Real> Device for Cpu<S> {
 
     fn pull_received(
         &self,
-        v: &mut Vec<S>,
+        v: &mut CpuReals<S>,
         packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &LedgerReception<Self>,
-        descent: Option<(&Vec<S>, [f64; 2])>,
+        descent: Option<(&CpuReals<S>, [f64; 2])>,
     ) -> Result<()> {
         let descent = descent.map(|(t, steps)| (&t[..], steps.map(S::from_f64)));
         ledger::pull(v, packed, history, reception, descent);
@@ -307,8 +327,8 @@ impl<S: Real> Device for Cpu<S> {
 
     fn track_by_ledger(
         &self,
-        t: &mut Vec<S>,
-        mass: &mut Vec<S>,
+        t: &mut CpuReals<S>,
+        mass: &mut CpuReals<S>,
         gradient: Gradient<'_, Self>,
         packed: Packed,
         history: &BroadcastHistory<Self>,
@@ -320,11 +340,11 @@ impl<S: Real> Device for Cpu<S> {
 
     fn step_logits(
         &self,
-        logits: &mut Vec<S>,
+        logits: &mut CpuReals<S>,
         schedule: &BatchSchedule<Self>,
         [y, z]: [&CpuPass<S>; 2],
         step: f64,
-        mut momentum: Option<(&mut Vec<S>, f64)>,
+        mut momentum: Option<(&mut CpuReals<S>, f64)>,
     ) -> Result<()> {
         let (all, learned) = (schedule.samples, schedule.samples - schedule.upper);
         let absent = all - z.ready.program.samples;
@@ -354,9 +374,9 @@ impl<S: Real> Device for Cpu<S> {
 
     fn norm_gap(
         &self,
-        v: &Vec<S>,
+        v: &CpuReals<S>,
         packed: Packed,
-        gradient: &mut Vec<S>,
+        gradient: &mut CpuReals<S>,
         x_stride: usize,
         scale: f64,
     ) -> Result<()> {
@@ -374,10 +394,10 @@ impl<S: Real> Device for Cpu<S> {
 
     fn decay_from(
         &self,
-        x: &mut Vec<S>,
+        x: &mut CpuReals<S>,
         x_stride: usize,
         packed: Packed,
-        decay: &mut Vec<S>,
+        decay: &mut CpuReals<S>,
         scale: f64,
     ) -> Result<()> {
         for agent in packed.own.range() {

@@ -4,7 +4,7 @@ use fabswarm_shared::rng::{Purpose, Stream};
 
 use super::transformer::{Transformer, TransformerShape};
 use super::{Conv2d, CrossEntropy, Dropout, Layer, Linear, Norm, Pool, Sequence, classifier};
-use crate::device::cpu::Cpu;
+use crate::device::cpu::{Cpu, CpuReals};
 use crate::device::{BatchSchedule, Device, DeviceDataset, Packed};
 use crate::layers::embedding::Tables;
 use crate::models::{BertEncoder, Model};
@@ -25,7 +25,7 @@ struct Fixture {
     schedule: BatchSchedule<Cpu<f64>>,
     data: DeviceDataset<Cpu<f64>>,
     parameters: Vec<f64>,
-    logits: Vec<f64>,
+    logits: CpuReals<f64>,
 }
 
 impl Fixture {
@@ -33,7 +33,7 @@ impl Fixture {
         let samples = AGENTS * program.samples;
         let width = program.input.width();
         let (features, tokens) = match program.input {
-            Input::Features { .. } => (Some(random(1, samples * width)), None),
+            Input::Features { .. } => (Some(random(1, samples * width).into()), None),
             // Every vocabulary of these tests has at least seven words.
             Input::Tokens { .. } => (None, Some((0..samples * width).map(|i| (i * i % 7) as u32).collect())),
         };
@@ -50,7 +50,7 @@ impl Fixture {
                 samples: program.samples,
                 upper: 1,
                 rows: (0..samples as u32).collect(),
-                weights: (0..samples).map(|i| 0.3 + 0.1 * i as f64).collect(),
+                weights: (0..samples).map(|i| 0.3 + 0.1 * i as f64).collect::<Vec<f64>>().into(),
                 dropout_key: vec![7, 0, 3],
             },
             data: DeviceDataset {
@@ -62,19 +62,19 @@ impl Fixture {
                 labels: (0..samples).map(|i| (i % program.classes) as u32).collect(),
             },
             parameters,
-            logits: random(3, samples),
+            logits: random(3, samples).into(),
             program,
         }
     }
 
     /// Σ_j w_j σ(ψ_j) ℓ_j of both agents, and the gradient.
-    fn evaluate(&self, parameters: &[f64]) -> (f64, Vec<f64>) {
+    fn evaluate(&self, parameters: &[f64]) -> (f64, CpuReals<f64>) {
         let packed = Packed::whole(1, AGENTS, self.program.layout.stride());
         let mut pass = self.device.pass(&self.program, AGENTS).unwrap();
         // The first sample of each agent keeps its plain weight.
         self.device.load(&mut pass, &self.data, &self.schedule, 1.0, Some(&self.logits)).unwrap();
-        let mut gradient = vec![f64::NAN; packed.words()];
-        let parameters = parameters.to_vec();
+        let mut gradient = CpuReals::from(vec![f64::NAN; packed.words()]);
+        let parameters = CpuReals::from(parameters.to_vec());
         self.device.run(&mut [&mut pass], &parameters, Some(&mut gradient), packed, &self.schedule).unwrap();
         let losses = self.device.losses(&pass).unwrap();
         let weight = |i: usize| {

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use fabswarm_large::device::Result;
 use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::shared::{OpenedSlabs, SlabHandle};
+use fabswarm_large::device::{Device as _, Result};
 
 /// Memory that hosts share with the process that started their run.
 #[derive(Debug, Default)]
@@ -18,9 +18,9 @@ pub(super) struct HostMemory {
 impl HostMemory {
     /// Appends `words` words to `to`.
     pub(super) fn append(&mut self, slabs: &[SlabHandle], words: usize, to: &mut Vec<f32>) -> Result<()> {
-        let (cpu, end) = (Cpu::new(), to.len());
-        let mut found = self.opened.read(&cpu, slabs, words)?;
-        to.resize(end + words, 0.0);
-        found.copy(&cpu, to, end, words).inspect_err(|_| to.truncate(end))
+        let cpu = Cpu::new();
+        let mut found = cpu.reals(words)?;
+        self.opened.read(&cpu, slabs, words)?.copy(&cpu, &mut found, 0, words)?;
+        cpu.append(&found, 0, words, to)
     }
 }

@@ -173,6 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::device::cpu::CpuReals;
     use crate::synthetic;
 
     const AGENTS: usize = 4;
@@ -197,17 +198,18 @@ mod tests {
             )
         ) {
             let words = PACKED.words();
-            let mut d = synthetic::words(1, words);
-            let v = synthetic::words(2, words);
-            let (mut t, mut mass) = (d.clone(), vec![0.0; (AGENTS - 1) * words]);
-            let mut history = BroadcastHistory { depth: DEPTH, v: vec![0.0; DEPTH * words], t: vec![0.0; DEPTH * words] };
+            let reals = |seed| CpuReals::from(synthetic::words(seed, words));
+            let (mut t, mut d, v) = (reals(1), reals(1), reals(2));
+            let mut mass = CpuReals::new((AGENTS - 1) * words);
+            let [old_v, old_t] = [(); 2].map(|()| CpuReals::new(DEPTH * words));
+            let mut history = BroadcastHistory { depth: DEPTH, v: old_v, t: old_t };
             let share = 0.1 / (AGENTS - 1) as f64;
             let shares = (0..AGENTS * AGENTS).map(|link| if link % (AGENTS + 1) == 0 { 0.9 } else { share });
             let mut reception: LedgerReception<Cpu<f64>> = LedgerReception {
                 ages: vec![0; AGENTS * AGENTS],
                 awake: vec![1; AGENTS],
                 round: vec![0],
-                shares: shares.collect(),
+                shares: shares.collect::<Vec<f64>>().into(),
             };
             // A frame is newer than the last one of its link.
             let mut newest = [-1_i64; AGENTS * AGENTS];
@@ -225,7 +227,7 @@ mod tests {
                     newest[link] = if is_heard { sent } else { newest[link] };
                 }
                 record_broadcast(&mut history, &v, &t, PACKED, &reception);
-                let mut fresh = synthetic::words(10 + round as u32, words);
+                let mut fresh = reals(10 + round as u32);
                 let gradient = Gradient { fresh: &mut fresh, last: &d, regulariser: None };
                 track(&mut t, &mut mass, gradient, PACKED, &history, &reception);
                 d = fresh;

@@ -242,6 +242,7 @@ mod tests {
 
     use super::*;
     use crate::device::Device as _;
+    use crate::device::cpu::CpuReals;
     use crate::mixing::MixingMatrix;
     use crate::synthetic;
 
@@ -268,8 +269,8 @@ mod tests {
         #[test]
         fn tracking_mass_is_conserved(rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), AGENTS * AGENTS), 1..6)) {
             let device = Cpu::<f64>::new();
-            let mut gradients = [synthetic::words(1, PACKED.words()), synthetic::words(2, PACKED.words())];
-            let mut pushed = gradients[0].clone();
+            let words = |seed| CpuReals::from(synthetic::words(seed, PACKED.words()));
+            let (mut gradients, mut pushed) = ([words(1), words(2)], words(1));
             let mut weights = device.mixing(AGENTS, PACKED.own).unwrap();
             for links in rounds {
                 let hears = |receiver: usize, sender: usize| receiver != sender && links[receiver * AGENTS + sender];

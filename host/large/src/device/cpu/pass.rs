@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use super::Cpu;
+use super::CpuReals;
 use super::agent::AgentPass;
 use crate::device::{BatchSchedule, DeviceDataset, NO_SAMPLE, Packed};
 use crate::program::ModelProgram;
@@ -16,7 +17,7 @@ use crate::real::Real;
 pub struct CpuPass<S> {
     pub(super) ready: ProgramBuffers<S>,
     pub(super) agents: usize,
-    pub(super) features: Vec<S>,
+    pub(super) features: CpuReals<S>,
     pub(super) tokens: Vec<u32>,
     pub(super) lengths: Vec<u32>,
     pub(super) labels: Vec<u32>,
@@ -32,7 +33,7 @@ impl<S: Real> CpuPass<S> {
         data: &DeviceDataset<Cpu<S>>,
         schedule: &BatchSchedule<Cpu<S>>,
         upper_sign: f64,
-        logits: Option<&Vec<S>>,
+        logits: Option<&CpuReals<S>>,
     ) {
         let (samples, width) = (self.ready.program.samples, data.width);
         let (skip, sign) = (schedule.samples - samples, S::from_f64(upper_sign));
@@ -80,13 +81,12 @@ impl<S: Real> CpuPass<S> {
 pub(super) fn run<S: Real>(
     passes: &mut [&mut CpuPass<S>],
     parameters: &[S],
-    gradient: Option<&mut Vec<S>>,
+    gradient: Option<&mut CpuReals<S>>,
     packed: Packed,
     schedule: &BatchSchedule<Cpu<S>>,
 ) {
     let wants_gradient = gradient.is_some();
-    let mut nothing = Vec::new();
-    let gradients = gradient.map_or(&mut nothing, |gradient| gradient).chunks_mut(packed.stride);
+    let gradients = gradient.map_or(&mut [][..], |gradient| gradient).chunks_mut(packed.stride);
     let mut gradients = gradients.enumerate().filter(|&(vector, _)| packed.is_own(vector));
     let mut agents = Vec::with_capacity(packed.groups * packed.own.agents);
     for (group, pass) in passes.iter_mut().enumerate() {
@@ -133,16 +133,16 @@ pub(super) struct ProgramBuffers<S> {
     pub(super) program: ModelProgram,
     pub(super) arena: Arena,
     /// Buffers no task uses now.
-    pub(super) spare: Mutex<Vec<Vec<S>>>,
+    pub(super) spare: Mutex<Vec<CpuReals<S>>>,
 }
 
 impl<S: Real> ProgramBuffers<S> {
-    pub(super) fn take(&self) -> Vec<S> {
+    pub(super) fn take(&self) -> CpuReals<S> {
         let spare = self.spare.lock().expect("no task panics while it holds the lock").pop();
-        spare.unwrap_or_else(|| vec![S::ZERO; self.arena.activation_words() + self.arena.exact_words()])
+        spare.unwrap_or_else(|| CpuReals::new(self.arena.activation_words() + self.arena.exact_words()))
     }
 
-    pub(super) fn give(&self, arena: Vec<S>) {
+    pub(super) fn give(&self, arena: CpuReals<S>) {
         self.spare.lock().expect("no task panics while it holds the lock").push(arena);
     }
 }

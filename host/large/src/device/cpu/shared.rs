@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::Cpu;
+use super::CpuReals;
 use crate::device::shared::{SLAB_WORDS, SharedMemory, SlabPlace};
 use crate::device::{Result, not_shared};
 use fabswarm_diagnostic::Diagnostic;
@@ -75,7 +76,14 @@ impl SharedMemory for Cpu<f32> {
         Ok(found)
     }
 
-    fn copy_to_slab(&self, from: &Vec<f32>, offset: usize, words: usize, to: &File, at: usize) -> Result<()> {
+    fn copy_to_slab(
+        &self,
+        from: &CpuReals<f32>,
+        offset: usize,
+        words: usize,
+        to: &File,
+        at: usize,
+    ) -> Result<()> {
         self.write_slab(to, at, &from[offset..offset + words])
     }
 
@@ -84,7 +92,7 @@ impl SharedMemory for Cpu<f32> {
         from: &File,
         at: usize,
         words: usize,
-        to: &mut Vec<f32>,
+        to: &mut CpuReals<f32>,
         offset: usize,
     ) -> Result<()> {
         let place = bytemuck::cast_slice_mut(&mut to[offset..offset + words]);

@@ -1,16 +1,12 @@
 use super::*;
-use crate::device::cpu::Cpu;
-
-fn words(count: usize) -> Vec<f32> {
-    (0..count).map(|at| at as f32).collect()
-}
+use crate::device::cpu::{Cpu, CpuReals};
 
 /// Words cross the ends of slabs on their way there and back.
 #[test]
 fn words_come_back_from_slabs_as_they_were() {
     let device = Cpu::<f32>::new();
     let count = 2 * ROOM + 5;
-    let all = words(count);
+    let all = CpuReals::from((0..count).map(|at| at as f32).collect::<Vec<f32>>());
     let mut pool = SlabPool::new(&device, "a/0").unwrap();
     let parcel = pool.fill(&device, count, |writer| {
         writer.copy(&device, &all, 0, ROOM - 3)?;
@@ -18,11 +14,11 @@ fn words_come_back_from_slabs_as_they_were() {
     });
     let parcel = parcel.unwrap().unwrap();
     assert_eq!((parcel.slabs.len(), slabs_of(count)), (3, 3));
-    let (mut opened, mut state) = (OpenedSlabs::default(), vec![0.0; count]);
+    let (mut opened, mut state) = (OpenedSlabs::default(), device.reals(count).unwrap());
     let mut reader = opened.read(&device, &parcel.slabs, count).unwrap();
     reader.copy(&device, &mut state, 0, 7).unwrap();
     reader.copy(&device, &mut state, 7, count - 7).unwrap();
-    assert!(state == all && reader.left() == 0);
+    assert!(*state == *all && reader.left() == 0);
     let refusal = opened.read(&device, &parcel.slabs, ROOM).unwrap_err().to_string();
     assert!(refusal.contains("3 slabs") && refusal.contains("help: "), "{refusal}");
 }
@@ -31,13 +27,14 @@ fn words_come_back_from_slabs_as_they_were() {
 fn a_slab_is_used_again_when_nobody_has_it_and_not_before() {
     let device = Cpu::<f32>::new();
     let mut pool = SlabPool::new(&device, "a/0").unwrap();
-    let mut fill =
-        |word: f32| pool.fill(&device, 1, |writer| writer.copy(&device, &vec![word], 0, 1)).unwrap().unwrap();
+    let mut fill = |word: f32| {
+        pool.fill(&device, 1, |writer| writer.copy(&device, &vec![word].into(), 0, 1)).unwrap().unwrap()
+    };
     let (first, second) = (fill(1.0), fill(2.0));
     assert_ne!(first.slabs, second.slabs);
     let mut opened = OpenedSlabs::default();
     let mut read = |parcel: &SharedParcel| {
-        let mut word = vec![0.0];
+        let mut word = device.reals(1).unwrap();
         opened.read(&device, &parcel.slabs, 1).unwrap().copy(&device, &mut word, 0, 1).unwrap();
         word[0]
     };
@@ -53,7 +50,7 @@ fn a_slab_is_used_again_when_nobody_has_it_and_not_before() {
 fn what_finds_no_slab_is_not_shared_until_one_is_free() {
     let device = Cpu::<f32>::new();
     let mut pool = SlabPool::new(&device, "a/0").unwrap();
-    let mut fill = || pool.fill(&device, 1, |writer| writer.copy(&device, &vec![1.0], 0, 1)).unwrap();
+    let mut fill = || pool.fill(&device, 1, |writer| writer.copy(&device, &vec![1.0].into(), 0, 1)).unwrap();
     let mut parcels: Vec<SharedParcel> = (0..Cpu::MOST_SLABS).map(|_| fill().unwrap()).collect();
     assert!(fill().is_none());
     parcels.pop();
