@@ -98,6 +98,31 @@ pub(crate) fn add_weighted<'a, S: Real>(
     }
 }
 
+/// `out_k ← seed(k) + Σ` of weighted vectors.
+#[inline(always)]
+pub(crate) fn mix_weighted<'a, S: Real>(
+    out: &mut [S],
+    row: &[(usize, S)],
+    vector: impl Fn(usize) -> &'a [S],
+    seed: impl Fn(usize) -> S,
+) {
+    let words = out.len();
+    let rest = match row.split_first_chunk::<3>() {
+        Some(([(a, wa), (b, wb), (c, wc)], rest)) => {
+            let (a, b, c) = (&vector(*a)[..words], &vector(*b)[..words], &vector(*c)[..words]);
+            for (k, out) in out.iter_mut().enumerate() {
+                *out = seed(k) + (*wa * a[k] + *wb * b[k] + *wc * c[k]);
+            }
+            rest
+        }
+        None => {
+            out.iter_mut().enumerate().for_each(|(k, out)| *out = seed(k));
+            row
+        }
+    };
+    add_weighted(out, rest, vector);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ mod reals;
 mod shared;
 mod steps;
 mod text;
+mod vectors;
 
 use std::marker::PhantomData;
 use std::sync::Mutex;

@@ -4,21 +4,24 @@
 //! in cache, so each word of state is read from memory once and written once, whatever the number of neighbours.
 
 use fabswarm_shared::fab::accumulated;
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::Cpu;
+use super::CpuReals;
+use super::vectors::on_vectors;
 use crate::device::{Gradient, Packed, RoundMix};
-use crate::mixing::add_weighted;
+use crate::mixing::{add_weighted, mix_weighted};
 use crate::real::Real;
 
-/// Columns of a tile: ten agents' fit the first-level cache.
+/// Columns of a tile: all vectors of ten agents fit the second-level cache, and a tile is long enough to be fetched in advance.
 const TILE: usize = 512;
 /// Tiles of a stripe: enough stripes to keep every core busy, few enough that making them costs nothing.
-const STRIPE: usize = 32 * TILE;
+const STRIPE: usize = 16 * TILE;
 
 /// For every agent, whom it hears and with what weight.
 type WeightRows<S> = [Vec<(usize, S)>];
+/// The last gradient of a tile, and the strength of ½‖v‖², which it lacks where the round is open.
+type TileGradient<'a, S> = (&'a [S], Option<S>);
 
 /// `v ← A v − η t`, or `v ← A v` without t.
 pub(super) fn pull<S: Real>(
@@ -75,90 +78,94 @@ pub(super) fn mix_round<S: Real>(
             stripe.beside = m.vectors;
         }
     }
-    let one = |scratch: &mut [Vec<S>; 3], (mut decisions, mut trackers): (Stripe<'_, S>, Stripe<'_, S>)| {
-        let [old, tracked, gradients] = scratch;
-        let width = decisions.vectors[0].len();
-        for from in (0..width).step_by(TILE) {
-            let range = from..width.min(from + TILE);
-            let tile_of = |agent: usize| agent * TILE..agent * TILE + range.len();
-            for agent in 0..packed.agents {
-                let vector = decisions.group * packed.agents + agent;
-                let at = vector * packed.stride + decisions.first_column + from;
-                let strength = is_open.then(|| strengths[vector]);
-                // The direction of descent lies in the place of decisions until they are mixed.
-                let out = &mut decisions.vectors[agent][range.clone()];
-                let (t, d, tile) = (&trackers.vectors[agent][range.clone()], &d[at..], tile_of(agent));
-                let (tracked, gradients) = (&mut tracked[tile.clone()], &mut gradients[tile.clone()]);
-                Arch::new().dispatch(
-                    #[inline(always)]
-                    || close_tile(out, t, d, &mut old[tile.clone()], tracked, gradients, strength),
-                );
-                let m = decisions.beside.get_mut(agent).map(|m| &mut m[range.clone()]);
-                let step = (steps[decisions.group], adapts_first);
-                Arch::new().dispatch(
-                    #[inline(always)]
-                    || descend_tile(out, m.map(|m| (m, beta)), &mut old[tile], step),
-                );
-            }
-            for agent in 0..packed.agents {
-                Arch::new().dispatch(|| {
-                    let out = &mut decisions.vectors[agent][range.clone()];
-                    add_weighted(out, &pull[agent], |sender| &old[tile_of(sender)]);
-                    let out = &mut trackers.vectors[agent][range.clone()];
-                    out.iter_mut().zip(&gradients[tile_of(agent)]).for_each(|(out, &d)| *out = -d);
-                    add_weighted(out, &push[agent], |sender| &tracked[tile_of(sender)]);
-                });
-            }
-        }
+    let one = |scratch: &mut [CpuReals<S>; 2],
+               (mut decisions, mut trackers): (Stripe<'_, S>, Stripe<'_, S>)| {
+        let [sent, tracked] = scratch;
+        let (group, width, step) = (decisions.group, decisions.vectors[0].len(), steps[decisions.group]);
+        on_vectors(
+            #[inline(always)]
+            || {
+                for from in (0..width).step_by(TILE) {
+                    let range = from..width.min(from + TILE);
+                    let tile_of = |agent: usize| agent * TILE..agent * TILE + range.len();
+                    let gradient_of = |agent: usize| {
+                        let vector = group * packed.agents + agent;
+                        let at = vector * packed.stride + decisions.first_column + from;
+                        (&d[at..][..range.len()], is_open.then(|| strengths[vector]))
+                    };
+                    for agent in 0..packed.agents {
+                        let v = &decisions.vectors[agent][range.clone()];
+                        let t = &trackers.vectors[agent][range.clone()];
+                        let (sent, tracked) = (&mut sent[tile_of(agent)], &mut tracked[tile_of(agent)]);
+                        close_tile((v, t, gradient_of(agent)), sent, tracked);
+                        let m = decisions.beside.get_mut(agent).map(|m| &mut m[range.clone()]);
+                        let direction = m.map_or(&*tracked, |m| {
+                            m.iter_mut().zip(&*tracked).for_each(|(m, &t)| *m = accumulated(beta, *m, t));
+                            m
+                        });
+                        if adapts_first {
+                            sent.iter_mut().zip(direction).for_each(|(sent, &m)| *sent -= step * m);
+                        }
+                    }
+                    for agent in 0..packed.agents {
+                        let v = &mut decisions.vectors[agent][range.clone()];
+                        let t = &mut trackers.vectors[agent][range.clone()];
+                        let pushed = |sender| &tracked[tile_of(sender)];
+                        push_tile(t, v, gradient_of(agent), &push[agent], pushed);
+                        let pulled = |sender| &sent[tile_of(sender)];
+                        if adapts_first {
+                            mix_weighted(v, &pull[agent], pulled, |_| S::ZERO);
+                        } else {
+                            let m = decisions.beside.get(agent).map(|m| &m[range.clone()]);
+                            let m = &m.unwrap_or(pushed(agent))[..v.len()];
+                            mix_weighted(v, &pull[agent], pulled, |k| -step * m[k]);
+                        }
+                    }
+                }
+            },
+        );
     };
-    let scratch = || [(); 3].map(|()| vec![S::ZERO; packed.agents * TILE]);
+    let scratch = || [(); 2].map(|()| CpuReals::new(packed.agents * TILE));
     all.into_par_iter().zip(stripes(t, packed)).for_each_init(scratch, one);
 }
 
-/// Copies a tile of one agent to where it is mixed from, and closes its round where that is open. `out`, its decisions, becomes
-/// the tracker. Inlined, so that it is compiled for the vectors of the processor.
+/// Copies a tile of one agent to where it is mixed from, and closes its round where that is open.
 #[inline(always)]
 fn close_tile<S: Real>(
-    out: &mut [S],
-    t: &[S],
-    d: &[S],
-    old: &mut [S],
+    (v, t, (d, strength)): (&[S], &[S], TileGradient<'_, S>),
+    sent: &mut [S],
     tracked: &mut [S],
-    gradients: &mut [S],
-    strength: Option<S>,
 ) {
-    let words = out.len();
+    let words = v.len();
     let (t, d) = (&t[..words], &d[..words]);
-    let (old, tracked, gradients) = (&mut old[..words], &mut tracked[..words], &mut gradients[..words]);
-    for k in 0..words {
-        let (v, mut t, mut d) = (out[k], t[k], d[k]);
-        if let Some(strength) = strength {
-            d += strength * v;
-            t += d;
+    let (sent, tracked) = (&mut sent[..words], &mut tracked[..words]);
+    match strength {
+        Some(strength) => {
+            for k in 0..words {
+                sent[k] = v[k];
+                tracked[k] = t[k] + (d[k] + strength * v[k]);
+            }
         }
-        (old[k], tracked[k], gradients[k], out[k]) = (v, t, d, t);
+        None => {
+            sent.copy_from_slice(v);
+            tracked.copy_from_slice(t);
+        }
     }
 }
 
-/// `m ← β m + t` where there is momentum, and the step along it: of `old`, where agents adapt first, or of `out`.
+/// `t ← B t − d`, where d has the regulariser's part of an open round.
 #[inline(always)]
-fn descend_tile<S: Real>(
-    out: &mut [S],
-    momentum: Option<(&mut [S], S)>,
-    old: &mut [S],
-    (step, adapts_first): (S, bool),
+fn push_tile<'a, S: Real>(
+    t: &mut [S],
+    v: &[S],
+    (d, strength): TileGradient<'_, S>,
+    row: &[(usize, S)],
+    pushed: impl Fn(usize) -> &'a [S],
 ) {
-    if let Some((m, beta)) = momentum {
-        for (out, m) in out.iter_mut().zip(m) {
-            *m = accumulated(beta, *m, *out);
-            *out = *m;
-        }
-    }
-    if adapts_first {
-        old.iter_mut().zip(&*out).for_each(|(old, &m)| *old -= step * m);
-        out.fill(S::ZERO);
-    } else {
-        out.iter_mut().for_each(|out| *out = -step * *out);
+    let (v, d) = (&v[..t.len()], &d[..t.len()]);
+    match strength {
+        Some(strength) => mix_weighted(t, row, pushed, |k| -(d[k] + strength * v[k])),
+        None => mix_weighted(t, row, pushed, |k| -d[k]),
     }
 }
 
@@ -209,7 +216,7 @@ fn mix<S: Real>(
 ) {
     let mut is_read = vec![packed.own.agents == packed.agents; packed.agents];
     rows[packed.own.range()].iter().flatten().for_each(|&(sender, _)| is_read[sender] = true);
-    let one = |old: &mut Vec<S>, mut stripe: Stripe<'_, S>| {
+    let one = |old: &mut CpuReals<S>, mut stripe: Stripe<'_, S>| {
         let width = stripe.vectors[0].len();
         for from in (0..width).step_by(TILE) {
             let range = from..width.min(from + TILE);
@@ -223,17 +230,20 @@ fn mix<S: Real>(
                 let tile = ColumnTile { group: stripe.group, agent, at: first + stripe.first_column + from };
                 let beside =
                     stripe.beside.get_mut(agent).map_or(&mut [][..], |vector| &mut vector[range.clone()]);
-                Arch::new().dispatch(|| {
-                    let out = &mut vector[range.clone()];
-                    seed(tile, out);
-                    let words = out.len();
-                    add_weighted(out, &rows[agent], |sender| &old[sender * TILE..][..words]);
-                    finish(tile, out, beside);
-                });
+                on_vectors(
+                    #[inline(always)]
+                    || {
+                        let out = &mut vector[range.clone()];
+                        seed(tile, out);
+                        let words = out.len();
+                        add_weighted(out, &rows[agent], |sender| &old[sender * TILE..][..words]);
+                        finish(tile, out, beside);
+                    },
+                );
             }
         }
     };
-    all.into_par_iter().for_each_init(|| vec![S::ZERO; packed.agents * TILE], one);
+    all.into_par_iter().for_each_init(|| CpuReals::new(packed.agents * TILE), one);
 }
 
 #[cfg(test)]
@@ -242,7 +252,6 @@ mod tests {
 
     use super::*;
     use crate::device::Device as _;
-    use crate::device::cpu::CpuReals;
     use crate::mixing::MixingMatrix;
     use crate::synthetic;
 

@@ -1,9 +1,9 @@
 //! Biases, functions, dropout and the loss.
 
 use fabswarm_shared::rng::{Purpose, Stream};
-use pulp::Arch;
 
 use super::agent::{AgentPass, Workspace};
+use super::vectors::on_vectors;
 use crate::program::{Function, Op};
 use crate::real::Real;
 
@@ -28,12 +28,12 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
             if let Some(bias) = bias {
                 activate(&mut saved[..words], Some(&agent.parameters[bias..]), columns, Function::Identity);
             }
-            let pairs = d[..words].iter_mut().zip(&saved[..words]);
+            let mut pairs = d[..words].iter_mut().zip(&saved[..words]);
             match function {
                 Function::Identity => {}
-                Function::Relu => Arch::new().dispatch(
+                Function::Relu => on_vectors(
                     #[inline(always)]
-                    || pairs.for_each(|(d, &saved)| *d = if saved > S::ZERO { *d } else { S::ZERO }),
+                    || pairs.by_ref().for_each(|(d, &saved)| *d = if saved > S::ZERO { *d } else { S::ZERO }),
                 ),
                 Function::Tanh => pairs.for_each(|(d, &saved)| *d *= S::ONE - saved * saved),
                 Function::Gelu => pairs.for_each(|(d, &saved)| *d *= gelu_slope(saved)),
@@ -43,7 +43,7 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
             let sums = &mut agent.gradient[bias..bias + columns];
             let d = &memory.one(d)[..rows * columns];
             sums.fill(S::ZERO);
-            Arch::new().dispatch(
+            on_vectors(
                 #[inline(always)]
                 || {
                     for row in d.chunks_exact(columns) {
@@ -70,7 +70,7 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
 }
 
 fn activate<S: Real>(x: &mut [S], bias: Option<&[S]>, columns: usize, function: Function) {
-    Arch::new().dispatch(
+    on_vectors(
         #[inline(always)]
         || x.chunks_exact_mut(columns).for_each(|row| activate_row(row, bias, function)),
     );
