@@ -117,7 +117,8 @@ pub(super) fn run<S: Real>(
             agents.push((ready, agent));
         }
     }
-    agents.into_par_iter().with_max_len(1).for_each(|(ready, mut agent)| {
+    // In order, one by one: agents of the first pass may have twice the samples of those of the second.
+    agents.into_iter().par_bridge().for_each(|(ready, mut agent)| {
         let mut arena = ready.take();
         agent.run(&ready.program.forward, &ready.arena, &ready.program.buffers, &mut arena);
         if wants_gradient {
