@@ -192,7 +192,9 @@ impl RadioTiming {
     /// Time from when a frame's first packet is asked for to the end of its last, at most.
     pub fn frame_us(&self, bytes: usize) -> u32 {
         let packets = self.packets(bytes).count() as u32;
-        self.airtime_us(bytes) + packets.saturating_sub(1) * self.gap_us + packets * (self.delay_us + self.access_us)
+        self.airtime_us(bytes)
+            + packets.saturating_sub(1) * self.gap_us
+            + packets * (self.delay_us + self.access_us)
     }
 
     /// The time of a slot for these frames, one after the other: the board of the next one does not listen to its end.
