@@ -215,7 +215,7 @@ const fn because(failure: &SwarmError) -> StoppedBecause {
 
 /// Whether `round` gets a row: every `every`-th one, or with 0 about a thousand in each decade. A figure does not need a million
 /// points, and measuring a small swarm takes longer than stepping it.
-const fn is_recorded(round: u64, every: u64) -> bool {
+pub const fn is_recorded(round: u64, every: u64) -> bool {
     let every = match every {
         0 => 10_u64.pow(match round {
             0 => 0,

@@ -6,7 +6,7 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::wire;
 use fabswarm_sim::air::Air;
 use fabswarm_sim::record::{MetricColumn, answer_bytes, metric_columns, metrics_line};
-use fabswarm_sim::scenario;
+use fabswarm_sim::scenario::{self, Scenario};
 use fabswarm_sim::swarm::{ErrorKind, Metrics, ReadingLog, Swarm, SwarmView, ViewRequest};
 use fabswarm_sim::trial;
 use serde::Deserialize;
@@ -57,7 +57,7 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;
     swarm.replay_readings(ReadingLog::read(&folder.join("boards"))?);
     let mut frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
-    let mut results = LoggedResults::read(folder, ErrorKind::of(&scenario))?;
+    let mut results = LoggedResults::read(folder, &scenario)?;
     let mut verdict =
         RunVerdict { rounds: 0, checks: 0, frames: 0, rows: 0, files: vec![], difference: None };
     for message in log.about(Topic::Swarm) {
@@ -68,6 +68,14 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
         if verdict.difference.is_some() {
             return Ok(verdict);
         }
+    }
+    // Views are logged less often than rows.
+    let end = results.end().min(scenario.swarm.rounds);
+    verdict.difference = difference_before(end, swarm.as_mut(), &mut frames, &mut results)?
+        .or_else(|| results.difference(swarm.as_ref()));
+    (verdict.rounds, verdict.frames, verdict.rows) = (swarm.round(), frames.equal, results.equal);
+    if verdict.difference.is_some() {
+        return Ok(verdict);
     }
     if verdict.checks == 0 {
         let remedy =
@@ -94,18 +102,23 @@ fn check_format(folder: &Path, run: &str) -> Result<(), Diagnostic> {
 /// The result files beside a log.
 struct LoggedResults {
     error: ErrorKind,
-    /// The columns that `metrics.csv` has; an earlier version had fewer.
     columns: Vec<MetricColumn>,
+    /// The rounds of the scenario, and between two rows.
+    rounds: u64,
+    every: u64,
     /// Rows of `metrics.csv` that were not compared yet, the last first.
     lines: Vec<String>,
     /// Whether the run was killed: its rows may be ahead of its log, and the last one cut off.
     is_killed: bool,
+    /// Null where there is none.
+    summary: Value,
     equal: u64,
     last: Option<Metrics>,
 }
 
 impl LoggedResults {
-    fn read(folder: &Path, error: ErrorKind) -> Result<Self, Diagnostic> {
+    fn read(folder: &Path, scenario: &Scenario) -> Result<Self, Diagnostic> {
+        let error = ErrorKind::of(scenario);
         let read = |name: &str| fs::read_to_string(folder.join(name));
         let (text, is_killed) = match read("metrics.csv") {
             Ok(text) => (Ok(text), false),
@@ -116,10 +129,27 @@ impl LoggedResults {
         })?;
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.reverse();
-        let header = lines.pop().unwrap_or_default();
-        let is_there = |(name, _): &MetricColumn| header.split(',').any(|column| column == *name);
-        let columns = metric_columns(error).into_iter().filter(is_there).collect();
-        Ok(LoggedResults { error, columns, lines, is_killed, equal: 0, last: None })
+        let columns = metric_columns(error).to_vec();
+        let header: String = columns.iter().map(|(name, _)| format!(",{name}")).collect();
+        if lines.pop().is_none_or(|line| line != format!("round{header}")) {
+            let what = "its columns are not those of a run";
+            return Err(Diagnostic::of_file(&folder.join("metrics.csv"), what, "run the scenario again"));
+        }
+        let (rounds, every) = (scenario.swarm.rounds, scenario.output.metrics_every);
+        let summary = match read("summary.json").ok().filter(|_| !is_killed) {
+            Some(text) => serde_json::from_str(&text).map_err(|error| {
+                Diagnostic::of_file(&folder.join("summary.json"), error, "run the scenario again")
+            })?,
+            None => Value::Null,
+        };
+        Ok(LoggedResults { error, columns, rounds, every, lines, is_killed, summary, equal: 0, last: None })
+    }
+
+    /// The last round of rows and summary. Rows of a killed run may be ahead of its log.
+    fn end(&self) -> u64 {
+        let last = self.lines.first().filter(|_| !self.is_killed);
+        let last = last.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0);
+        self.summary["rounds"].as_u64().unwrap_or(0).max(last)
     }
 
     /// Compares the rows of the present round.
@@ -135,7 +165,9 @@ impl LoggedResults {
             }
             self.equal += 1;
         }
-        None
+        let is_due = trial::is_recorded(round, self.every) || round == self.rounds;
+        let is_there = self.is_killed || self.last.is_some_and(|last| last.round == round);
+        (is_due && !is_there).then(|| format!("metrics.csv has no row of round {round}"))
     }
 
     /// Compares the summary and the answer, if the run ended with the round that the swarm is at.
@@ -152,19 +184,26 @@ impl LoggedResults {
         if let Some(line) = self.lines.last().filter(|line| !is_ahead(line)) {
             return Ok(Some(format!("metrics.csv has a row that the log has no round for: {line}")));
         }
-        let Ok(summary) = fs::read_to_string(folder.join("summary.json")) else { return Ok(None) };
-        let damaged =
-            |error| Diagnostic::of_file(&folder.join("summary.json"), error, "run the scenario again");
-        let summary: Value = serde_json::from_str(&summary).map_err(damaged)?;
-        let expected = self.last.iter().flat_map(|last| {
-            let number = |value: f64| if value.is_finite() { value.into() } else { Value::Null };
-            [
-                ("rounds", swarm.round().into()),
-                (self.error.name(), number(last.error)),
-                ("consensus_error", number(last.consensus_error)),
-                ("tracking_defect", number(last.tracking_defect)),
-            ]
-        });
+        if self.is_killed {
+            return Ok(None);
+        }
+        let summary = &self.summary;
+        if summary.is_null() {
+            return Ok(Some("there is no summary.json".to_owned()));
+        }
+        let Some(last) = &self.last else { return Ok(None) };
+        let number = |value: f64| if value.is_finite() { value.into() } else { Value::Null };
+        let (counts, scores) = (swarm.counts(), swarm.scores());
+        let expected = [
+            ("rounds", swarm.round().into()),
+            (self.error.name(), number(last.error)),
+            ("consensus_error", number(last.consensus_error)),
+            ("tracking_defect", number(last.tracking_defect)),
+            ("frames_sent", counts.sent.into()),
+            ("copies_lost", counts.lost.into()),
+            ("copies_refused", counts.refused.into()),
+            ("task", scores.into_iter().map(|(name, score)| (name.to_owned(), number(score))).collect()),
+        ];
         for (key, value) in expected {
             if summary[key] != value {
                 let found = &summary[key];
@@ -173,7 +212,9 @@ impl LoggedResults {
         }
         files.push("summary.json");
         let name = "answer.npz";
-        let Ok(answer) = fs::read(folder.join(name)) else { return Ok(None) };
+        let Ok(answer) = fs::read(folder.join(name)) else {
+            return Ok(Some(format!("there is no {name}")));
+        };
         let failed = |error: std::io::Error| Diagnostic::of_file(folder, error, "run the scenario again");
         if answer != answer_bytes(&swarm.answer()).map_err(failed)? {
             return Ok(Some(format!("{name} is not the answer that the run comes to")));
@@ -181,6 +222,33 @@ impl LoggedResults {
         files.push(name);
         Ok(None)
     }
+}
+
+/// Executes rounds up to `end`, and compares the frames and rows of those before it.
+fn difference_before(
+    end: u64,
+    swarm: &mut dyn Swarm,
+    frames: &mut LoggedFrames<'_>,
+    results: &mut LoggedResults,
+) -> Result<Option<String>, Diagnostic> {
+    while swarm.round() < end {
+        if let Some(difference) = results.difference(swarm) {
+            return Ok(Some(difference));
+        }
+        swarm.step().map_err(|error| {
+            let round = swarm.round();
+            Diagnostic::bare(format!(
+                "executed again, the swarm stops in round {round}, and the log goes on to round {end}: {error}"
+            ))
+        })?;
+        if let Some(sender) = frames.first_difference(swarm) {
+            let round = swarm.round();
+            return Ok(Some(format!(
+                "the logged frame of agent {sender} in round {round} is not the one that it comes to"
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// Executes rounds up to that of a logged view, and compares them with the log.
@@ -197,22 +265,8 @@ fn first_difference(
         Diagnostic::of_file(folder, what, "name a log that this version of fabswarm has written")
     };
     let logged: LoggedView = serde_json::from_str(json).map_err(|error| foreign(error.to_string()))?;
-    while swarm.round() < logged.round {
-        if let Some(difference) = results.difference(swarm) {
-            return Ok(Some(difference));
-        }
-        swarm.step().map_err(|error| {
-            let (round, logged) = (swarm.round(), logged.round);
-            Diagnostic::bare(format!(
-                "executed again, the swarm stops in round {round}, and the log goes on to round {logged}: {error}"
-            ))
-        })?;
-        if let Some(sender) = frames.first_difference(swarm) {
-            let round = swarm.round();
-            return Ok(Some(format!(
-                "the logged frame of agent {sender} in round {round} is not the one that it comes to"
-            )));
-        }
+    if let Some(difference) = difference_before(logged.round, swarm, frames, results)? {
+        return Ok(Some(difference));
     }
     let mut view = SwarmView::default();
     swarm.view(&ViewRequest::default(), &mut view);

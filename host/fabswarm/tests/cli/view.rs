@@ -34,6 +34,24 @@ fn a_run_can_be_executed_again_and_compared() {
         folder.ends("verify a", 4, file);
         folder.write(&format!("a/{file}"), text);
     }
+    // So are results that were taken away.
+    for (file, from, expected) in [
+        ("metrics.csv", "\n7,", "metrics.csv has no row of round 7"),
+        ("metrics.csv", "round,", "its columns are not those of a run"),
+        ("summary.json", "\"frames_sent\": ", "summary.json has `frames_sent` null"),
+    ] {
+        let text = folder.read(&format!("a/{file}"));
+        folder.write(&format!("a/{file}"), text.replacen(from, &from.replacen(['7', 'r', 'f'], "8", 1), 1));
+        let ended = folder.run("verify a");
+        assert!(ended.code != Some(0) && ended.to_string().contains(expected), "{ended}");
+        folder.write(&format!("a/{file}"), text);
+    }
+    for file in ["summary.json", "answer.npz"] {
+        let (there, away) = (folder.join(format!("a/{file}")), folder.join("away"));
+        fs::rename(&there, &away).unwrap();
+        folder.ends("verify a", 4, &format!("there is no {file}"));
+        fs::rename(&away, &there).unwrap();
+    }
     let answer = fs::read(folder.join("a/answer.npz")).unwrap();
     let mut damaged = answer.clone();
     damaged[answer.len() / 2] ^= 1;
@@ -58,6 +76,14 @@ fn a_run_can_be_executed_again_and_compared() {
     // So does another number of agents.
     folder.write("a/scenario.toml", scenario.replace("agents = 10\n", "agents = 12\n"));
     folder.ends("verify a", 2, "round 0 has 10 digests, and 12 agents have one");
+}
+
+/// Views of many agents are logged less often than rows.
+#[test]
+fn a_run_of_many_agents_is_compared_to_its_end() {
+    let folder = Folder::new();
+    folder.succeeds("run --agents 40 --rounds 31 --error-below 0 --out a");
+    assert_contains(&folder.succeeds("verify a").stdout, "32 rows of metrics.csv equal, summary.json too");
 }
 
 #[test]
