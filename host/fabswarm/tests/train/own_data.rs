@@ -47,6 +47,16 @@ fn a_swarm_learns_from_a_table_and_finds_the_labels_that_it_says_are_wrong() {
         assert_eq!(row[3], (sample % 3).to_string());
         assert_eq!(row[2] != row[3], sample % 5 == 1, "{row:?}");
     }
+
+    // It goes on with the same data alone.
+    folder.write("own.csv", table().replacen("0,3.35,", "0,3.4,", 1));
+    folder.ends(
+        "train --device cpu --resume run --epochs 41",
+        2,
+        "it belongs to a run on other data\nhelp: put",
+    );
+    folder.write("own.csv", table());
+    folder.succeeds("train --device cpu --resume run --epochs 41");
 }
 
 #[test]

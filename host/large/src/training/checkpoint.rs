@@ -67,6 +67,7 @@ pub fn check_is_there(folder: &Path) -> Result<(), Error> {
 pub fn save<D: Device<Scalar = f32>>(
     folder: &RunFolder,
     resolved: &ResolvedScenario,
+    data_digest: &str,
     swarm: &Fab<D>,
     seconds: f64,
 ) -> Result<bool, Error> {
@@ -82,6 +83,7 @@ pub fn save<D: Device<Scalar = f32>>(
     let about = [
         ("round", swarm.rounds().to_string()),
         ("scenario", fixed_settings(resolved)),
+        ("data", data_digest.to_owned()),
         ("seconds", seconds.to_string()),
     ];
     let header = header(&parts, about.map(|(key, value)| (key.to_owned(), value)).into());
@@ -101,6 +103,7 @@ pub struct Checkpoint {
     /// Offset of the words in the file.
     words_at: u64,
     pub(super) round: u32,
+    data_digest: String,
     /// Time it took to get there.
     pub(super) seconds: f64,
 }
@@ -177,6 +180,7 @@ impl Checkpoint {
         let field = |name: &str| about.get(name).ok_or_else(|| damaged(&format!("no {name} in it")));
         Ok(Checkpoint {
             round: field("round")?.parse().map_err(|cause| damaged(&cause))?,
+            data_digest: field("data")?.clone(),
             seconds: field("seconds")?.parse().map_err(|cause| damaged(&cause))?,
             folder: folder.to_owned(),
             file,
@@ -203,6 +207,19 @@ impl Checkpoint {
         let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes));
         read.map_err(|cause| self.damaged(cause))?;
         Ok(to_words(&bytes))
+    }
+
+    /// Checks that the data are those of the run.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub(super) fn check_data(&self, digest: &str) -> Result<(), Error> {
+        if self.data_digest == digest {
+            return Ok(());
+        }
+        let remedy =
+            "put the files of training.data and training.model back as they were, or start a new run";
+        Err(Error::resume(&self.folder.join(FILE), "it belongs to a run on other data", remedy))
     }
 
     /// Restores the state of `swarm`.

@@ -1,6 +1,7 @@
 //! Data and model of a run, before any device is used.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::batches::Lists;
 use super::model_choice::{self, is_layer_file};
@@ -32,6 +33,8 @@ pub struct TrainingSetup {
     knows_truth: bool,
     /// Whether the file has true labels beside those that agents see.
     has_own_truth: bool,
+    /// Filled when it is first asked for.
+    digest: OnceLock<String>,
 }
 
 impl TrainingSetup {
@@ -68,7 +71,16 @@ impl TrainingSetup {
             return Err(refuse_doubtful(path, samples, "--trust-labels true").into());
         }
         let parameters = layout.count();
-        Ok(TrainingSetup { model, start, data, shards, parameters, knows_truth, has_own_truth })
+        Ok(TrainingSetup {
+            model,
+            start,
+            data,
+            shards,
+            parameters,
+            knows_truth,
+            has_own_truth,
+            digest: OnceLock::new(),
+        })
     }
 
     /// Parameters of one agent.
@@ -137,7 +149,11 @@ impl TrainingSetup {
     }
 
     /// A digest that is equal on two hosts that have the same samples, labels and start.
-    pub fn digest(&self) -> String {
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| self.compute_digest())
+    }
+
+    fn compute_digest(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(format!("{:?}", self.model));
         self.start.iter().for_each(|word| hash.update(word.to_le_bytes()));

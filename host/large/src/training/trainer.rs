@@ -213,7 +213,8 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         let Some(folder) = folder.filter(|_| self.checkpointed != Some(self.round())) else {
             return Ok(true);
         };
-        let is_kept = checkpoint::save(folder, self.resolved, &self.swarm, self.seconds())?;
+        let is_kept =
+            checkpoint::save(folder, self.resolved, self.prepared.digest(), &self.swarm, self.seconds())?;
         if is_kept {
             self.checkpointed = Some(self.round());
         }

@@ -115,6 +115,9 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     ) -> Result<Trainer<'a, D>, Error> {
         let TrainingPlan { device, prepared, resolved, own, mut links, config, length, plan } = self;
         let training = &resolved.scenario.training;
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.check_data(prepared.digest())?;
+        }
         if let Some(checkpoint) = &checkpoint
             && checkpoint.round > length.rounds
         {

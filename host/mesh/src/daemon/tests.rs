@@ -76,7 +76,7 @@ impl TrainingCase {
 
     fn start(&self, cluster: Cluster, host_timeout: Duration) -> Result<ClusterSwarm, Error> {
         let (text, agents) = (self.resolved.to_repeatable_toml(), self.resolved.scenario.swarm.agents);
-        let run = cluster.start(&self.prepared.digest(), &text, agents, &self.interrupted, host_timeout)?;
+        let run = cluster.start(self.prepared.digest(), &text, agents, &self.interrupted, host_timeout)?;
         Ok(ClusterSwarm(Arc::new(run)))
     }
 
@@ -207,7 +207,7 @@ fn a_plan_with_other_agents_is_refused_and_the_host_goes_on() {
     let case = TrainingCase::new(SMALL);
     let hosts = case.hosts(1, 1, 0.0);
     let (cluster, text) = (hosts.cluster(BUILD), case.resolved.to_repeatable_toml());
-    let refusal = cluster.start(&case.prepared.digest(), &text, 1000, &case.interrupted, HOST_TIMEOUT);
+    let refusal = cluster.start(case.prepared.digest(), &text, 1000, &case.interrupted, HOST_TIMEOUT);
     let refusal = refusal.unwrap_err().to_string();
     assert!(refusal.contains("does not give each agent to one host"), "{refusal}");
     case.start(hosts.cluster(BUILD), HOST_TIMEOUT).unwrap();

@@ -107,7 +107,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
         let planned = TrainingPlan::of_block(new_device()?, &prepared, resolved, Block::NONE)?;
         let cluster = Cluster::dial(hosts.clone(), &credentials)?.sharing_memory(shares_memory);
         let agents_of_all = resolved.scenario.swarm.agents;
-        let run = cluster.start(&digest, &scenario, agents_of_all, &interrupted, host_timeout)?;
+        let run = cluster.start(digest, &scenario, agents_of_all, &interrupted, host_timeout)?;
         let run = Arc::new(run);
         for HostPart { name, block, .. } in run.parts()? {
             outln!("{name}: {} from number {} on", counted(block.agents, "agent"), block.first);
