@@ -110,6 +110,12 @@ impl ResolvedScenario {
         keys().iter().filter(|key| key.is_file).for_each(|key| self.make_absolute(key.path));
     }
 
+    /// The files that it names.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let texts = self.command.keys().filter_map(|key| at(&self.document, key.path)?.as_str());
+        texts.map(Path::new).filter(|path| path.is_file())
+    }
+
     /// Makes the path at `key`, if there is one, mean the same from everywhere.
     pub fn make_absolute(&mut self, key: &str) {
         let path = at(&self.document, key).and_then(Item::as_str).filter(|path| !path.is_empty());

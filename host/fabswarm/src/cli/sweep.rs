@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Command, value_parser};
 
-use self::children::{ChildRun, ChildState};
+use self::children::{Checksums, ChildRun, ChildState};
 use self::grid::{Combination, SweptKey};
 use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::{RunFolder, counted};
@@ -68,9 +68,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file = matches.get_one::<PathBuf>("scenario").map(PathBuf::as_path);
     let runs = runs(command, file, &axes)?;
     let folder = Path::new(out.as_deref().unwrap_or("sweep"));
+    let _lock = take_folder(folder)?;
+    let mut checksums = Checksums::default();
     let children = runs
         .iter()
-        .map(|(combination, scenario)| ChildRun::prepare(folder, name, &combination.name, scenario))
+        .map(|(combination, scenario)| {
+            ChildRun::prepare(folder, name, &combination.name, scenario, &mut checksums)
+        })
         .collect::<Result<Vec<_>>>()?;
     let todo = children.iter().filter(|child| !child.is_done()).count();
     if !output::is_quiet() {
@@ -158,7 +162,7 @@ fn verdict(children: &[ChildRun], states: &[ChildState], is_interrupted: bool) -
 }
 
 /// Takes the folder of a sweep: new, empty, or one of an earlier sweep.
-fn take_folder(folder: &Path) -> Result<()> {
+fn take_folder(folder: &Path) -> Result<RunFolder> {
     if !folder.join("scenarios").is_dir() {
         RunFolder::check_is_free(folder)?;
     }
@@ -168,5 +172,5 @@ fn take_folder(folder: &Path) -> Result<()> {
             |error| fault!("cannot make {}: {error}", path.display(); "name a folder you may write to with --out"),
         )?;
     }
-    Ok(())
+    Ok(RunFolder::again(folder)?)
 }

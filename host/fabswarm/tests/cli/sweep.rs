@@ -34,6 +34,28 @@ fn every_combination_is_run_once_and_stands_in_one_table() {
     folder.ends(GRID, 0, "6 runs into swept, 5 of them done already");
     assert_eq!(fs::metadata(&kept).unwrap().modified().unwrap(), made);
     assert_eq!(folder.read("swept/metrics.csv"), metrics);
+
+    // So is one that was interrupted by itself.
+    let summary = folder.read("swept/runs/seed=3,iid-loss=0.5/summary.json");
+    let interrupted = summary.replace("\"converged\"", "\"interrupted\"");
+    assert_ne!(summary, interrupted);
+    folder.write("swept/runs/seed=3,iid-loss=0.5/summary.json", interrupted);
+    folder.ends(GRID, 0, "6 runs into swept, 5 of them done already");
+}
+
+/// Runs on links that have changed are not put beside those on the old ones.
+#[test]
+fn a_sweep_goes_on_with_the_same_files() {
+    let folder = Folder::new();
+    let links = "sender,receiver\n0,1\n1,2\n2,0\n";
+    folder.write("g.csv", links);
+    let sweep =
+        "sweep run --topology recorded --graphs g.csv --agents 3 --rounds 20 --error-below 0 --out swept";
+    folder.succeeds(&format!("{sweep} --seed 1,2"));
+    folder.write("g.csv", format!("{links}0,2\n"));
+    folder.ends(&format!("{sweep} --seed 1..3"), 2, "is of a sweep with other settings or files");
+    folder.write("g.csv", links);
+    folder.ends(&format!("{sweep} --seed 1..3"), 0, "3 runs into swept, 2 of them done already");
 }
 
 #[test]
@@ -57,7 +79,7 @@ fn results_of_other_settings_are_never_taken_for_these() {
     let folder = Folder::new();
     folder.succeeds("sweep run --seed 1,2 --rounds 20 --error-below 0 --out swept");
     let longer = "sweep run --seed 1,2 --rounds 30 --error-below 0 --out swept";
-    folder.refuses(longer, "is of a sweep with other settings\nhelp: ");
+    folder.refuses(longer, "is of a sweep with other settings or files\nhelp: ");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The runs of a sweep as processes of their own: one that fails takes no other with it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{IsTerminal, stderr};
@@ -11,11 +12,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use crc::{CRC_32_ISCSI, Crc, Table};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::super::output;
 use fabswarm_sim::scenario::ResolvedScenario;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 /// One run of a sweep and its files.
 #[derive(Debug)]
@@ -23,6 +28,22 @@ pub(super) struct ChildRun {
     command: String,
     name: String,
     folder: PathBuf,
+}
+
+/// Checksums of files that runs of a sweep share.
+#[derive(Debug, Default)]
+pub(super) struct Checksums(BTreeMap<PathBuf, u32>);
+
+impl Checksums {
+    fn of(&mut self, path: &Path) -> Result<u32> {
+        if let Some(known) = self.0.get(path) {
+            return Ok(*known);
+        }
+        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let checksum = CRC.checksum(&bytes);
+        self.0.insert(path.to_owned(), checksum);
+        Ok(checksum)
+    }
 }
 
 /// How a run ended.
@@ -48,20 +69,24 @@ impl fmt::Display for ChildState {
 }
 
 impl ChildRun {
-    /// Writes down what is to be run. An earlier sweep into the same folder must have meant the same by this name.
+    /// Writes down what is to be run, with the checksums of its files. An earlier sweep into the same folder must have meant the same by
+    /// this name.
     pub(super) fn prepare(
         folder: &Path,
         command: &str,
         name: &str,
         scenario: &ResolvedScenario,
+        checksums: &mut Checksums,
     ) -> Result<Self> {
         let child = Self { command: command.to_owned(), name: name.to_owned(), folder: folder.to_owned() };
-        super::take_folder(folder)?;
-        let (path, text) = (child.scenario(), scenario.to_repeatable_toml());
+        let (path, mut text) = (child.scenario(), scenario.to_repeatable_toml());
+        for file in scenario.files() {
+            text += &format!("# {}: {:08x}\n", file.display(), checksums.of(file)?);
+        }
         match fs::read_to_string(&path) {
             Ok(before) if before == text => {}
             Ok(_) => bail!(fault!(
-                "{} is of a sweep with other settings", path.display();
+                "{} is of a sweep with other settings or files", path.display();
                 "name another folder with --out, or remove this one"
             )),
             Err(_) => fs::write(&path, text).map_err(
@@ -89,9 +114,12 @@ impl ChildRun {
         self.folder.join("logs").join(format!("{}.txt", self.name))
     }
 
-    /// Whether its result is there: the summary is written last.
+    /// Whether its result is there, good or bad. A run that was interrupted, or failed, wrote a summary too.
     pub(super) fn is_done(&self) -> bool {
-        self.run_folder().join("summary.json").is_file()
+        let summary = fs::read(self.run_folder().join("summary.json")).unwrap_or_default();
+        let summary: Value = serde_json::from_slice(&summary).unwrap_or_default();
+        let because = summary["stopped_because"].as_str();
+        matches!(because, Some("converged" | "small-gradient" | "max-rounds" | "diverged"))
     }
 
     fn start(&self, threads: usize) -> Result<Child> {
