@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches};
 
+use super::flags;
 use fabswarm_large::device::cuda::{Gpu, Precision};
 
 /// The device that `--device` names.
@@ -17,19 +18,18 @@ pub(super) enum DeviceChoice {
 }
 
 pub(super) fn arguments() -> [Arg; 2] {
+    let device = "Where to compute: auto, cpu, cuda or cuda:N; auto takes a GPU where one works";
     [
-        Arg::new("device")
-            .long("device")
-            .value_name("DEVICE")
-            .default_value("auto")
-            .value_parser(parse)
-            .help("Where to compute: auto, cpu, cuda or cuda:N; auto takes a GPU where one works"),
-        Arg::new("precision")
-            .long("precision")
-            .default_value(Precision::default().name())
-            .value_parser(PossibleValuesParser::new(Precision::NAMES.map(|(name, _)| name)))
-            .help("Precision of matrix products on a GPU; state is always f32"),
+        flags::option("device", "DEVICE", device).default_value("auto").value_parser(parse),
+        precision_argument(),
     ]
+}
+
+/// `--precision WORD`.
+pub(super) fn precision_argument() -> Arg {
+    flags::option("precision", "WORD", "Precision of matrix products on a GPU; state is always f32")
+        .default_value(Precision::default().name())
+        .value_parser(PossibleValuesParser::new(Precision::NAMES.map(|(name, _)| name)))
 }
 
 fn parse(text: &str) -> Result<DeviceChoice, String> {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::{device, interrupt};
+use super::{device, flags, interrupt};
 use fabswarm_data::Cache;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_mesh::RunEnd;
@@ -33,11 +33,12 @@ pub(super) fn command() -> Command {
             Command::new("new-cluster")
                 .about("Make certificates for hosts, which networks beyond this machine need")
                 .arg(
-                    Arg::new("folder")
-                        .value_name("FOLDER")
-                        .required(true)
-                        .value_parser(value_parser!(PathBuf))
-                        .help("A new folder: one folder in it for each host, one for the machine that starts runs"),
+                    flags::path(
+                        "folder",
+                        "FOLDER",
+                        "A new folder: one folder in it for each host, one for the machine that starts runs",
+                    )
+                    .required(true),
                 )
                 .arg(hosts_argument()),
         )
@@ -49,41 +50,25 @@ pub(super) fn command() -> Command {
         )
         .arg(cluster_argument())
         .arg(
-            Arg::new("listen")
-                .long("listen")
-                .value_name("ADDRESS")
+            flags::option("listen", "ADDRESS", "Where to wait for runs; port 0 takes a free one")
                 .default_value("127.0.0.1:7447")
-                .value_parser(value_parser!(SocketAddr))
-                .help("Where to wait for runs; port 0 takes a free one"),
+                .value_parser(value_parser!(SocketAddr)),
         )
-        .arg(
-            Arg::new("name").long("name").value_name("NAME").help("Name of this host [default: the address]"),
-        )
+        .arg(flags::option("name", "NAME", "Name of this host [default: the address]"))
         .args(device::arguments())
-        .arg(
-            Arg::new("until-eof")
-                .long("until-eof")
-                .action(ArgAction::SetTrue)
-                .help("End when standard input closes, and print nothing but the address"),
-        )
+        .arg(flags::switch("until-eof", "End when standard input closes, and print nothing but the address"))
 }
 
 /// `--hosts HOSTS`.
 fn hosts_argument() -> Arg {
-    Arg::new("hosts")
-        .long("hosts")
-        .value_name("HOSTS")
-        .required(true)
-        .help("A hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447")
+    let help = "A hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447";
+    flags::option("hosts", "HOSTS", help).required(true)
 }
 
 /// The flag that names the folder with this machine's certificate.
 pub(super) fn cluster_argument() -> Arg {
-    Arg::new("cluster")
-        .long("cluster")
-        .value_name("FOLDER")
-        .value_parser(value_parser!(PathBuf))
-        .help("The folder that `fabswarm host new-cluster` made for this machine; on loopback each user has keys without one")
+    let help = "The folder that `fabswarm host new-cluster` made for this machine; on loopback each user has keys without one";
+    flags::path("cluster", "FOLDER", help).long("cluster")
 }
 
 /// The cluster that this flag names; without it, the one that processes of this user share on loopback.

@@ -6,37 +6,29 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_paper::campaign::{CampaignError, Progress};
 use fabswarm_paper::named::{self, NamedExperiment};
 use fabswarm_paper::page;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{interrupt, output};
+use super::{flags, interrupt, output};
 
 pub(super) fn command() -> Command {
     let options = |command: Command| {
         command
+            .arg(flags::switch(
+                "quick",
+                "A small version of each experiment, in seconds; its numbers prove nothing",
+            ))
             .arg(
-                Arg::new("quick")
-                    .long("quick")
-                    .action(ArgAction::SetTrue)
-                    .help("A small version of each experiment, in seconds; its numbers prove nothing"),
+                flags::option("seeds", "N", "Run every series for the seeds 1 to N instead of the number that the experiment has")
+                    .value_parser(value_parser!(u64).range(1..=1000)),
             )
             .arg(
-                Arg::new("seeds")
-                    .long("seeds")
-                    .value_name("N")
-                    .value_parser(value_parser!(u64).range(1..=1000))
-                    .help("Run every series for the seeds 1 to N instead of the number that the experiment has"),
-            )
-            .arg(
-                Arg::new("out")
+                flags::path("out", "FOLDER", "Folder for figures, data and results; results of this build in it are not computed again")
                     .long("out")
-                    .value_name("FOLDER")
-                    .default_value("paper")
-                    .value_parser(value_parser!(PathBuf))
-                    .help("Folder for figures, data and results; results of this build in it are not computed again"),
+                    .default_value("paper"),
             )
     };
     Command::new("paper")
@@ -53,13 +45,8 @@ pub(super) fn command() -> Command {
                         .required(true)
                         .help("Experiments; `fabswarm paper list` lists them"),
                 )
-                .arg(Arg::new("panel").long("panel").value_name("TEXT").help(
-                    "Only panels whose name contains this, as in `--panel 'cr = 0.3'`: parts of an experiment on several machines",
-                ))
-                .args(
-                    OVERRIDES
-                        .map(|(name, value, _, help)| Arg::new(name).long(name).value_name(value).help(help)),
-                ),
+                .arg(flags::option("panel", "TEXT", "Only panels whose name contains this, as in `--panel 'cr = 0.3'`: parts of an experiment on several machines"))
+                .args(OVERRIDES.map(|(name, value, _, help)| flags::option(name, value, help))),
         ))
         .subcommand(options(
             Command::new("all").about("Run all experiments and write one self-contained HTML page"),

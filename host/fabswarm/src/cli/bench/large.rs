@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
+use super::super::{device, flags};
 use fabswarm_large::bench::{self, Measurement};
 use fabswarm_large::conformance::{
     Check, follows_agents, follows_push_sum, follows_shared, gradients, mixing,
@@ -20,12 +21,7 @@ const BERT_TOKENS: usize = 128;
 
 pub(super) fn command() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("N")
-            .default_value(default)
-            .value_parser(value_parser!(u32).range(1..))
-            .help(help)
+        flags::option(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(1..))
     };
     Command::new("large")
         .about("Check or time large agents on synthetic data; benches/peers/torch_fab.py puts PyTorch beside it")
@@ -36,19 +32,11 @@ pub(super) fn command() -> Command {
                 .help("Check a device against the CPU in f64, or time MLP rounds, BERT-base, gradients of MiniLM, both levels in one launch (GPU only), or mixing (GPU only)"),
         )
         .arg(
-            Arg::new("device")
-                .long("device")
+            flags::option("device", "WORD", "Where to compute")
                 .default_value("cpu")
-                .value_parser(PossibleValuesParser::new(["cpu", "cuda"]))
-                .help("Where to compute"),
+                .value_parser(PossibleValuesParser::new(["cpu", "cuda"])),
         )
-        .arg(
-            Arg::new("precision")
-                .long("precision")
-                .default_value("tf32")
-                .value_parser(PossibleValuesParser::new(Precision::NAMES.map(|(name, _)| name)))
-                .help("Precision of matrix products on a GPU"),
-        )
+        .arg(device::precision_argument())
         .arg(number("agents", "10", "Agents of the swarm"))
         .arg(number("rounds", "60", "Rounds or gradients to time"))
         .arg(number("words", "109489152", "Scalars an agent mixes"))
@@ -58,7 +46,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let number = |name| matches.get_one::<u32>(name).map_or(1, |&number| number as usize);
     let word = |name| matches.get_one::<String>(name).map_or("", String::as_str);
     let (agents, rounds, is_gpu) = (number("agents"), number("rounds"), word("device") == "cuda");
-    let precision = Precision::named(word("precision")).unwrap_or_default();
+    let precision = device::precision(matches);
     let engine = if is_gpu { word("precision") } else { "cpu" };
     let show =
         |model: &str, measured: Measurement| outln!("engine=fabswarm-{engine} model={model} {measured}");

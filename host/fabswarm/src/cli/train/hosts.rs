@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, value_parser};
 
 use super::super::device::of_local_hosts;
 use super::super::live::LivePage;
-use super::super::{host, interrupt};
+use super::super::{flags, host, interrupt};
 use super::{TrainingJob, open_folder, prepare};
 use fabswarm_large::device::{self, Block, Device};
 use fabswarm_large::training::TrainingPlan;
@@ -28,32 +28,23 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The flag that says what to do when a host is lost.
 pub(super) fn loss_argument() -> Arg {
-    Arg::new("on-host-loss")
-        .long("on-host-loss")
-        .value_name("WORD")
+    let help = "When a host is lost: end, or wait for it and go on from the last checkpoint";
+    flags::option("on-host-loss", "WORD", help)
         .default_value("end")
         .value_parser(PossibleValuesParser::new(["end", "wait"]))
-        .help("When a host is lost: end, or wait for it and go on from the last checkpoint")
 }
 
 /// The flag that says when a host is lost.
 pub(super) fn timeout_argument() -> Arg {
-    Arg::new("host-timeout")
-        .long("host-timeout")
-        .value_name("SECONDS")
+    flags::option("host-timeout", "SECONDS", "How long a host may say nothing before it is lost")
         .default_value("15")
         .value_parser(value_parser!(u64).range(1..=86_400))
-        .help("How long a host may say nothing before it is lost")
 }
 
 /// The flag that says whether hosts of one machine share memory.
 pub(super) fn shared_memory_argument() -> Arg {
-    Arg::new("shared-memory")
-        .long("shared-memory")
-        .value_name("BOOL")
-        .default_value("true")
-        .value_parser(value_parser!(bool))
-        .help("Whether hosts of one machine hand parcels over in memory that they share, from GPU to GPU where they have some")
+    let help = "Whether hosts of one machine hand parcels over in memory that they share, from GPU to GPU where they have some";
+    flags::option("shared-memory", "BOOL", help).default_value("true").value_parser(value_parser!(bool))
 }
 
 /// The flag that makes a block of each host, where links between hosts are not always up and the scenario has no blocks itself.
