@@ -34,11 +34,15 @@ impl Folder {
         command
     }
 
-    /// Runs a line of the shell in which `$FABSWARM` is the command.
-    pub(crate) fn shell(&self, line: &str) -> Ended {
+    /// A line of the shell in which `$FABSWARM` is the command.
+    pub(crate) fn shell_command(&self, line: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).env("FABSWARM", PROGRAM).current_dir(self).stdin(Stdio::null());
-        shell.output().unwrap().into()
+        shell
+    }
+
+    pub(crate) fn shell(&self, line: &str) -> Ended {
+        self.shell_command(line).output().unwrap().into()
     }
 
     pub(crate) fn run(&self, line: &str) -> Ended {
