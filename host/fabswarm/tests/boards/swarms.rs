@@ -371,8 +371,6 @@ fn errors_before_a_run_have_a_remedy() {
     fs::create_dir(&long).unwrap();
     refuses_with("--boards native", ("TMPDIR", &long), "help: set TMPDIR");
     for (flags, expected) in [
-        ("qemu:3", "places 3 agents, but the swarm has 10"),
-        ("quemu", "`quemu` is not a place for agents"),
         (
             "serial:/nowhere --pace slots",
             "places 10 agents on serial ports, and there are 0 boards\nhelp: plug in more",

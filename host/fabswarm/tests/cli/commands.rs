@@ -3,7 +3,6 @@
 use crate::support::{Folder, Running, assert_contains};
 use rustix::process::Signal;
 use std::fs;
-use std::path::Path;
 
 #[test]
 #[cfg(target_os = "linux")]
@@ -212,49 +211,4 @@ fn what_does_not_fit_the_memory_is_refused_before_anything_is_made() {
         refused.check(2, " agents fit");
         assert_eq!(folder.names("."), [""; 0], "something was written");
     }
-}
-
-#[test]
-fn a_recorded_problem_is_checked_and_never_written_over() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/golden");
-    let folder = Folder::new();
-    let read = |name: &str| -> serde_json::Value {
-        serde_json::from_slice(&fs::read(golden.join(name)).unwrap()).unwrap()
-    };
-    let replay = |file: &serde_json::Value, out: &str| {
-        folder.write("self.json", file.to_string());
-        folder.run(&format!("run --recorded self.json --snapshots {out}"))
-    };
-    let (ring, paper) = (read("fab_n3_static_ring.json"), read("fab_n10_paper.json"));
-    let itself = "--snapshots names the recorded file ./self.json itself\nhelp: ";
-    replay(&ring, "./self.json").check(2, itself);
-    assert_eq!(folder.read("self.json"), ring.to_string());
-
-    let refused = |whole: &serde_json::Value, change: &dyn Fn(&mut serde_json::Value), expected: &str| {
-        let mut file = whole.clone();
-        change(&mut file);
-        replay(&file, "out.json").check(2, &format!("error: self.json: {expected}"));
-    };
-    refused(
-        &ring,
-        &|file| file["gamma"] = 2.into(),
-        "`gamma` is 2 but must be at least 0 and below 1\nhelp: ",
-    );
-    refused(&paper, &|file| file["weights"] = "foo".into(), "`weights` is \"foo\" but must be \"uniform\"");
-    refused(&ring, &|file| file["snapshots"] = serde_json::json!([]), "`snapshots` is empty");
-    refused(
-        &ring,
-        &|file| file["snapshots"].as_array_mut().unwrap().reverse(),
-        "`snapshots` is k = 1000 before",
-    );
-    refused(
-        &ring,
-        &|file| drop(file["snapshots"][0]["x"].as_array_mut().unwrap().pop()),
-        "`snapshots[0].x` has 2 rows but needs 3",
-    );
-    let mut bare = ring;
-    bare["snapshots"] = serde_json::json!([{"k": 5}]);
-    let ended = replay(&bare, "out.json");
-    ended.check(0, "");
-    assert_contains(&ended.stdout, "not compared");
 }

@@ -5,6 +5,7 @@ mod files;
 #[cfg(feature = "large")]
 mod paper;
 mod readme;
+mod recorded;
 mod run;
 #[path = "../support/command.rs"]
 mod support;

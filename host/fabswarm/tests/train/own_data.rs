@@ -62,21 +62,21 @@ fn a_swarm_learns_from_a_table_and_finds_the_labels_that_it_says_are_wrong() {
 #[test]
 fn what_is_wrong_with_own_data_is_named_with_its_row() {
     let folder = Folder::new();
-    let refused = |name: &str, content: &str, expected: &str| {
+    let table = table();
+    for (name, content, expected) in [
+        ("a.csv", "x,y\n1,2\n", "a.csv: there is no column `label`\nhelp: "),
+        ("a.csv", &table.replacen("\n0,0,", "\n0,oops,", 1), "column `x` is `oops`\nhelp: give numbers"),
+        (
+            "a.csv",
+            &table.replacen("\n2,", "\n7,", 1),
+            "is of agent 7, and the swarm has agents 0 to 2\nhelp: ",
+        ),
+        ("a.csv", &table.replacen("train\n", "both\n", 1), "column `split` is `both`\nhelp: "),
+        ("a.txt", "x", "a.txt`\nhelp: give one of sample"),
+    ] {
         folder.write(name, content);
         folder.ends(&format!("{TRAIN} --epochs 1 --data {name}"), 2, expected);
-    };
-    refused("a.csv", "x,y\n1,2\n", "a.csv: there is no column `label`\nhelp: ");
-    refused("a.csv", &table().replacen("\n0,0,", "\n0,oops,", 1), "column `x` is `oops`\nhelp: give numbers");
-    refused(
-        "a.csv",
-        &table().replacen("\n2,", "\n7,", 1),
-        "is of agent 7, and the swarm has agents 0 to 2\nhelp: ",
-    );
-    refused("a.csv", &table().replacen("train\n", "both\n", 1), "column `split` is `both`\nhelp: ");
-    refused("a.npz", "no archive", "a.npz: not an archive of numpy.savez");
-    refused("a.parquet", "no table", "a.parquet: fabswarm reads no Parquet\nhelp: convert it: python3 -c");
-    refused("a.txt", "x", "a.txt`\nhelp: give one of sample");
+    }
     folder.ends(&format!("{TRAIN} --epochs 1 --data none.csv"), 2, "none.csv: ");
 }
 
