@@ -90,18 +90,32 @@ fn frames(agents: &mut [Small]) -> Vec<(usize, Vec<u8>)> {
     frames
 }
 
-/// One round in which `hears(receiver, sender)` decides.
-fn round(agents: &mut [Small], mut hears: impl FnMut(usize, usize) -> bool) {
-    for (sender, frame) in frames(agents) {
+/// One round in which `hears(receiver, sender)` decides. Returns its frames, with their senders.
+fn exchange(agents: &mut [Small], mut hears: impl FnMut(usize, usize) -> bool) -> Vec<(usize, Vec<u8>)> {
+    let sent = frames(agents);
+    for (sender, frame) in &sent {
         for (receiver, agent) in agents.iter_mut().enumerate() {
-            if receiver != sender && hears(receiver, sender) {
-                let _ = agent.receive(Origin::Clear, &frame);
+            if receiver != *sender && hears(receiver, *sender) {
+                let _ = agent.receive(Origin::Clear, frame);
             }
         }
     }
     for agent in agents.iter_mut() {
         assert_eq!(agent.end_on_beat().fault, None);
     }
+    sent
+}
+
+/// As [`exchange`].
+fn round(agents: &mut [Small], hears: impl FnMut(usize, usize) -> bool) {
+    exchange(agents, hears);
+}
+
+/// A swarm after some rounds in which everybody hears everybody.
+fn swarm_after(rounds: u32) -> Vec<Small> {
+    let mut agents = swarm();
+    (0..rounds).for_each(|_| round(&mut agents, |_, _| true));
+    agents
 }
 
 /// Lets an agent enter an epoch.
@@ -189,10 +203,7 @@ fn a_frame_of_the_next_round_waits_for_it() {
 
 #[test]
 fn an_agent_one_round_behind_catches_up_on_the_next_beat() {
-    let mut agents = swarm();
-    for _ in 0..5 {
-        round(&mut agents, |_, _| true);
-    }
+    let mut agents = swarm_after(5);
     // Agent 0 is off for one beat and keeps its memory.
     round(&mut agents[1..], |_, _| true);
     assert_eq!((agents[0].round(), agents[1].round()), (5, 6));
@@ -207,10 +218,7 @@ fn an_agent_one_round_behind_catches_up_on_the_next_beat() {
 
 #[test]
 fn refused_frames_change_nothing() {
-    let mut agents = swarm();
-    for _ in 0..5 {
-        round(&mut agents, |_, _| true);
-    }
+    let mut agents = swarm_after(5);
     let sent = frames(&mut agents);
     let _ = agents[0].receive(Origin::Clear, &sent[1].1);
     let digest = agents[0].digest();
@@ -309,8 +317,7 @@ fn a_reset_forgets_everything() {
         assert_eq!(saved(agent), saved(&fresh));
         assert!(agent.poll_frame(&mut out).unwrap().is_some(), "it sends again");
     };
-    let mut swarm = swarm();
-    (0..5).for_each(|_| round(&mut swarm, |_, _| true));
+    let mut swarm = swarm_after(5);
     swarm[2].leave();
     is_as_new(&mut swarm[2]);
 
@@ -335,8 +342,7 @@ impl Schedule for NextTwo {
 
 #[test]
 fn a_round_is_complete_when_everybody_due_was_heard() {
-    let mut agents = swarm();
-    (0..3).for_each(|_| round(&mut agents, |_, _| true));
+    let mut agents = swarm_after(3);
     let sent = frames(&mut agents);
     let give = |agents: &mut [Small], sender: usize| {
         let _ = agents[0].receive(Origin::Clear, &sent[sender].1);
@@ -371,18 +377,7 @@ fn encoded(frame: Frame<'_>) -> Vec<u8> {
 
 /// Every frame that `agents` exchanged over some rounds, with its sender.
 fn recorded(agents: &mut [Small], rounds: u32) -> Vec<(usize, Vec<u8>)> {
-    let mut recording = Vec::new();
-    for _ in 0..rounds {
-        let sent = frames(agents);
-        for (sender, frame) in &sent {
-            for receiver in (0..agents.len()).filter(|receiver| receiver != sender) {
-                let _ = agents[receiver].receive(Origin::Clear, frame);
-            }
-        }
-        agents.iter_mut().for_each(|agent| assert_eq!(agent.end_on_beat().fault, None));
-        recording.extend(sent);
-    }
-    recording
+    (0..rounds).flat_map(|_| exchange(agents, |_, _| true)).collect()
 }
 
 fn distance(agents: &[Small], others: &[Small]) -> f32 {

@@ -11,7 +11,7 @@ fn replayed_round(
     recording: &mut Recording,
     count: u32,
     stream: &mut Stream,
-    mut hears: impl FnMut(usize, usize) -> bool,
+    hears: impl FnMut(usize, usize) -> bool,
 ) {
     for _ in 0..count {
         let Some((sender, frame)) = recording.get(stream.below(recording.len() as u32) as usize) else {
@@ -21,16 +21,7 @@ fn replayed_round(
             let _ = agents[receiver].receive(Origin::Clear, frame);
         }
     }
-    let sent = frames(agents);
-    for (sender, frame) in &sent {
-        for receiver in (0..agents.len()).filter(|receiver| receiver != sender) {
-            if hears(receiver, *sender) {
-                let _ = agents[receiver].receive(Origin::Clear, frame);
-            }
-        }
-    }
-    recording.extend(sent);
-    agents.iter_mut().for_each(|agent| assert_eq!(agent.end_on_beat().fault, None));
+    recording.extend(exchange(agents, hears));
 }
 
 #[test]
@@ -121,8 +112,7 @@ fn frames_that_trickle_in_keep_no_dead_member_alive() {
 
 #[test]
 fn a_whole_swarm_that_restarts_with_its_memory_goes_on() {
-    let mut agents = swarm();
-    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    let mut agents = swarm_after(50);
     for (id, place) in agents.iter_mut().enumerate() {
         // They stopped some rounds apart.
         (0..id).for_each(|_| assert_eq!(place.end_round().fault, None));

@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn a_restart_without_memory_opens_an_epoch() {
-    let mut agents = swarm();
-    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    let mut agents = swarm_after(50);
     agents[2] = agent(Config { boot: 2, ..config(2) });
     for _ in 0..20 {
         round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
@@ -23,8 +22,7 @@ fn a_restart_without_memory_opens_an_epoch() {
 
 #[test]
 fn a_swarm_that_lost_all_its_memory_begins_anew() {
-    let mut agents = swarm();
-    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    let mut agents = swarm_after(50);
     // One after the other, so that some have heard of the old epoch and some have not.
     for id in 0..AGENTS {
         agents[id] = agent(Config { boot: 2 + id as u32, ..config(id) });
@@ -44,8 +42,7 @@ fn a_swarm_that_lost_all_its_memory_begins_anew() {
 
 #[test]
 fn restarts_out_of_reach_keep_the_ledger_of_the_others() {
-    let mut agents = swarm();
-    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    let mut agents = swarm_after(50);
     for id in [0, 1] {
         agents[id] = agent(Config { boot: 2, ..config(id) });
     }
@@ -123,8 +120,7 @@ fn an_agent_that_was_away_catches_up_on_narrow_frames() {
 
 #[test]
 fn a_restart_with_memory_goes_on_where_it_was() {
-    let mut agents = swarm();
-    (0..50).for_each(|_| round(&mut agents, |_, _| true));
+    let mut agents = swarm_after(50);
     let saved = saved(&agents[2]);
     let mut restored = agent(Config { boot: 2, ..config(2) });
     restored.restore(read_from(&saved)).unwrap();

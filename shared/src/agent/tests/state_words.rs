@@ -21,8 +21,7 @@ fn a_gradient_or_descent_that_differs_in_one_bit_is_in_the_digest() {
 /// The names of all words of a state, in their order.
 #[test]
 fn every_word_of_a_saved_state_has_its_name() {
-    let mut agents = swarm();
-    (0..3).for_each(|_| round(&mut agents, |_, _| true));
+    let agents = swarm_after(3);
     let mut state = Vec::new();
     let saving = agents[0].save(|words| {
         state.extend_from_slice(words);

@@ -106,8 +106,7 @@ fn a_joiner_that_hears_recordings_keeps_its_round_and_forgets_no_ledger() {
 
 #[test]
 fn no_single_frame_of_a_member_moves_anybody() {
-    let mut agents = swarm();
-    (0..20).for_each(|_| round(&mut agents, |_, _| true));
+    let mut agents = swarm_after(20);
     let sealed = Origin::Sealed { sender: 3, boot: 1 };
     let hello = Hello {
         sender: 3,
@@ -150,8 +149,7 @@ fn no_single_frame_of_a_member_moves_anybody() {
         assert_eq!(saved(agent), before);
     }
     // A swarm that was never attacked goes on in the same way.
-    let mut others = swarm();
-    (0..20).for_each(|_| round(&mut others, |_, _| true));
+    let mut others = swarm_after(20);
     for _ in 0..10 {
         round(&mut agents, |_, _| true);
         round(&mut others, |_, _| true);
