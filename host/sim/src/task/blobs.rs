@@ -1,7 +1,8 @@
 //! Labelled samples from Gaussian blobs, for the classifiers that fit a microcontroller.
 
 use super::converted;
-use fabswarm_shared::problem::Samples;
+use super::labelled_file::LabelledShards;
+use fabswarm_shared::problem::{Classes, Samples};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::scalar::Scalar;
 
@@ -86,8 +87,8 @@ impl Blobs {
         owned
     }
 
-    /// The samples of each agent. Agents differ in their favourite class.
-    pub(super) fn shards<S: Scalar>(&self, agents: usize) -> Vec<AgentSamples<S>> {
+    /// The samples of each agent, and clean samples that no agent has seen. Agents differ in their favourite class.
+    pub(super) fn draw<S: Scalar>(&self, agents: usize) -> LabelledShards<S> {
         let centres = self.centres();
         let shard = |agent: usize| {
             let mut stream = Stream::new(self.seed, agent as u32, 0, Purpose::Problem);
@@ -104,12 +105,13 @@ impl Blobs {
             }
             AgentSamples { train, validation, is_corrupted }
         };
-        (0..agents).map(shard).collect()
-    }
-
-    /// Clean samples that no agent has seen.
-    pub(super) fn test<S: Scalar>(&self) -> SampleSet<S> {
         let mut stream = Stream::new(self.seed, u32::MAX, 1, Purpose::Problem);
-        self.samples(TEST_SAMPLES, &self.centres(), &mut stream, None)
+        LabelledShards {
+            shards: (0..agents).map(shard).collect(),
+            test: self.samples(TEST_SAMPLES, &centres, &mut stream, None),
+            classes: Classes(self.classes),
+            knows_truth: true,
+            knows_right: true,
+        }
     }
 }

@@ -1,20 +1,18 @@
 //! Hyper-parameter tuning on Gaussian blobs, or on samples of the user's own.
 
-use super::blobs::{AgentSamples, Blobs, SampleSet};
+use super::blobs::Blobs;
 use super::labelled_file::{self, LabelledShards};
 use super::{Score, mean_part};
 use crate::scenario;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::problem::{Classes, HyperTuning, Problem};
+use fabswarm_shared::problem::{HyperTuning, Problem};
 use fabswarm_shared::scalar::Scalar;
 use std::path::Path;
 
 /// Every agent's samples.
 #[derive(Clone, Debug)]
 pub struct HyperTuningData<S> {
-    shards: Vec<AgentSamples<S>>,
-    test: SampleSet<S>,
-    classes: Classes,
+    data: LabelledShards<S>,
     pub(super) initial_tau: S,
 }
 
@@ -28,28 +26,21 @@ impl<S: Scalar> HyperTuningData<S> {
             corruption: parameters.corruption,
             seed,
         };
-        Self {
-            shards: blobs.shards(agents),
-            test: blobs.test(),
-            classes: Classes(parameters.classes),
-            initial_tau: S::from_f64(parameters.initial_tau),
-        }
+        Self { data: blobs.draw(agents), initial_tau: S::from_f64(parameters.initial_tau) }
     }
 
     pub(super) fn read(parameters: &scenario::HyperTuningSection, agents: usize) -> Result<Self, Diagnostic> {
-        let LabelledShards { shards, test, classes, .. } =
-            labelled_file::read(Path::new(&parameters.file), agents)?;
-        let initial_tau = S::from_f64(parameters.initial_tau);
-        Ok(Self { shards, test, classes: Classes(classes), initial_tau })
+        let data = labelled_file::read(Path::new(&parameters.file), agents)?;
+        Ok(Self { data, initial_tau: S::from_f64(parameters.initial_tau) })
     }
 
     #[inline]
     pub(super) fn problem(&self, agent: usize) -> HyperTuning<'_, S> {
-        let shard = &self.shards[agent];
+        let shard = &self.data.shards[agent];
         HyperTuning {
             train: shard.train.samples(),
             validation: shard.validation.samples(),
-            classes: self.classes,
+            classes: self.data.classes,
         }
     }
 
@@ -58,9 +49,7 @@ impl<S: Scalar> HyperTuningData<S> {
         let tau = mean_part(decisions, shape, 0..1);
         let model = mean_part(decisions, shape, 1..1 + shape.y);
         let mut scores: Vec<Score> = vec![("tau".into(), tau[0].to_f64())];
-        if self.test.len() > 0 {
-            scores.push(("test_accuracy".into(), self.classes.accuracy(&model, &self.test.samples())));
-        }
+        self.data.push_accuracy(&model, &mut scores);
         scores
     }
 }

@@ -1,25 +1,35 @@
 //! Labelled samples of the user's own, for the classifiers that fit a microcontroller.
 
 use super::blobs::{AgentSamples, SampleSet};
-use super::converted;
+use super::{Score, converted};
 use crate::data_file::{SampleFile, SampleLabels};
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_shared::problem::Classes;
 use fabswarm_shared::scalar::Scalar;
 use std::path::Path;
 
 /// Samples from one for validation to the next, where there is no column `validation`.
 const VALIDATION: usize = 10;
 
-/// The content of a file.
-#[derive(Debug)]
+/// The samples of all agents, of a file or drawn.
+#[derive(Clone, Debug)]
 pub(super) struct LabelledShards<S> {
     pub(super) shards: Vec<AgentSamples<S>>,
     pub(super) test: SampleSet<S>,
-    pub(super) classes: usize,
-    /// Whether the file says which labels are wrong.
+    pub(super) classes: Classes,
+    /// Whether it is known which labels are wrong.
     pub(super) knows_truth: bool,
-    /// Whether the file says of any label that it is right.
+    /// Whether any label is known to be right.
     pub(super) knows_right: bool,
+}
+
+impl<S: Scalar> LabelledShards<S> {
+    /// Adds the share of test samples that a model gets right, where there are some.
+    pub(super) fn push_accuracy(&self, model: &[S], scores: &mut Vec<Score>) {
+        if self.test.len() > 0 {
+            scores.push(("test_accuracy".into(), self.classes.accuracy(model, &self.test.samples())));
+        }
+    }
 }
 
 /// Reads the samples of `agents` agents. Each gets a last feature that is always one, the bias.
@@ -65,7 +75,7 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
     Ok(LabelledShards {
         shards,
         test,
-        classes,
+        classes: Classes(classes),
         knows_truth,
         knows_right: knows_truth || validation.is_some(),
     })

@@ -1,6 +1,6 @@
 //! A field, drones that measure it, and faulty sensors; or readings of the user's own.
 
-use super::ranking::{area_under_curve, mean};
+use super::ranking::separation;
 use super::{Score, converted, mean_part};
 use crate::data_file::{SampleFile, SampleRows};
 use crate::scenario;
@@ -198,13 +198,6 @@ impl<S: Scalar> SensorTrustData<S> {
 
     pub(super) fn scores(&self, decisions: &[S]) -> Vec<Score> {
         let shape = self.problem(0).shape();
-        let (mut sound, mut faulty) = (Vec::new(), Vec::new());
-        for (decision, drone) in decisions.chunks_exact(shape.words()).zip(&self.drones) {
-            for (trust, &is_faulty) in decision[..shape.x].iter().zip(&drone.is_faulty) {
-                let trust = trust.sigmoid().to_f64();
-                if is_faulty { faulty.push(trust) } else { sound.push(trust) }
-            }
-        }
         let estimate: Vec<f64> =
             mean_part(decisions, shape, shape.x..shape.x + shape.y).into_iter().map(Scalar::to_f64).collect();
         let mut scores: Vec<Score> = Vec::new();
@@ -221,9 +214,13 @@ impl<S: Scalar> SensorTrustData<S> {
             }
         }
         if self.knows_faults {
-            scores.push(("mean_trust_in_sound_sensors".into(), mean(&sound)));
-            scores.push(("mean_trust_in_faulty_sensors".into(), mean(&faulty)));
-            scores.push(("auc_of_finding_faulty_sensors".into(), area_under_curve(&faulty, &sound)));
+            let is_faulty = self.drones.iter().map(|drone| &drone.is_faulty[..]);
+            let names = [
+                "mean_trust_in_sound_sensors",
+                "mean_trust_in_faulty_sensors",
+                "auc_of_finding_faulty_sensors",
+            ];
+            scores.extend(separation(decisions, shape, is_faulty, names));
         }
         scores
     }
