@@ -206,6 +206,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         own.end_round();
         let (id, books) = (own.agent.id(), &mut self.books);
         books
+            .open(id)
             .collect(id, own.agent.epoch(), own.agent.collections())
             .and_then(|()| books.balance(id, &ledger_of(&own.agent)))
             .map_err(broken)

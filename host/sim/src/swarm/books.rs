@@ -78,23 +78,40 @@ impl Account {
             self.clear();
         }
     }
+}
 
-    fn collect<'a>(
+/// The account of one agent, with what its entries are held against.
+#[derive(Debug)]
+pub(super) struct OpenAccount<'b> {
+    rules: &'b Rules,
+    histories: &'b [Histories],
+    account: &'b mut Account,
+}
+
+impl OpenAccount<'_> {
+    /// How many rounds of `sender` were not collected from it.
+    pub(super) fn rounds_behind(&self, sender: usize) -> u32 {
+        let collected = self.account.taken.get(sender).map_or(0, |taken| taken.0);
+        let newest = self.histories.get(sender).map_or(0, Histories::newest_round);
+        newest.saturating_sub(collected)
+    }
+
+    /// Enters what agent `id` has collected since its round began. Entering a collection twice changes nothing.
+    pub(super) fn collect<'a>(
         &mut self,
-        rules: &Rules,
-        histories: &[Histories],
         id: u16,
         epoch: Epoch,
         collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
-        self.enter(epoch);
+        let Self { rules, histories, account } = self;
+        account.enter(epoch);
         for Collection { sender, round: sender_round, rho } in collections {
             if !rules.may_collect(sender, id) {
                 return Err(Imbalance::Listener { sender, receiver: id });
             }
             let rho = rules.fingerprint(rho);
             let invented = Imbalance::Invented { sender, receiver: id, sender_round };
-            let taken = self.taken.get_mut(usize::from(sender)).ok_or(invented)?;
+            let taken = account.taken.get_mut(usize::from(sender)).ok_or(invented)?;
             let (last, old) = *taken;
             let histories = histories.get(usize::from(sender)).ok_or(invented)?;
             let had = match histories.of(epoch) {
@@ -119,31 +136,33 @@ impl Account {
             if sender_round < last {
                 return Err(Imbalance::Backwards { sender, receiver: id, sender_round });
             }
-            self.collected = self.collected.plus(rho, 1).minus(old);
+            account.collected = account.collected.plus(rho, 1).minus(old);
             if rho != old {
-                self.unbalanced.push((sender, rho.minus(old)));
+                account.unbalanced.push((sender, rho.minus(old)));
             }
         }
         Ok(())
     }
 
-    /// Holds the ledger of agent `id`, whose running sums so far are `histories`, against what it collected. Returns its running
-    /// sum too, to be entered once all accounts were held against earlier ones.
-    fn balance(&mut self, rules: &Rules, histories: &Histories, id: u16, ledger: &LedgerView<'_>) -> Balance {
-        self.enter(ledger.epoch);
+    /// Holds the ledger of agent `id` as it stands against what it collected. Returns its running sum too, to be entered once all
+    /// accounts were held against earlier ones.
+    pub(super) fn balance(&mut self, id: u16, ledger: &LedgerView<'_>) -> Balance {
+        let Self { rules, histories, account } = self;
+        account.enter(ledger.epoch);
         if ledger.epoch == Epoch::NONE {
             return Balance::default();
         }
-        if histories.of(ledger.epoch).is_none_or(|history| history.sums.is_empty())
-            && let Err(imbalance) = rules.check_audience(id, self.taken.len() as u16, ledger)
+        let own = &histories[usize::from(id)];
+        if own.of(ledger.epoch).is_none_or(|history| history.sums.is_empty())
+            && let Err(imbalance) = rules.check_audience(id, account.taken.len() as u16, ledger)
         {
             return imbalance.into();
         }
         let sigma = rules.fingerprint(ledger.sigma);
         let (t, d) = (rules.fingerprint(ledger.trackers), rules.fingerprint(ledger.gradients));
-        let excess = t.minus(d).plus(sigma, ledger.audience).minus(self.collected);
-        let doubled = self.unbalanced.iter().find(|(_, mass)| *mass == excess).map(|&(sender, _)| sender);
-        self.unbalanced.clear();
+        let excess = t.minus(d).plus(sigma, ledger.audience).minus(account.collected);
+        let doubled = account.unbalanced.iter().find(|(_, mass)| *mass == excess).map(|&(sender, _)| sender);
+        account.unbalanced.clear();
         let imbalance = match doubled {
             _ if excess == Fingerprint::default() => None,
             Some(sender) => Some(Imbalance::Doubled { sender, receiver: id }),
@@ -230,38 +249,6 @@ impl Rules {
     }
 }
 
-/// The account of one agent, with what its entries are held against.
-#[derive(Debug)]
-pub(super) struct OpenAccount<'b> {
-    rules: &'b Rules,
-    histories: &'b [Histories],
-    account: &'b mut Account,
-}
-
-impl OpenAccount<'_> {
-    /// How many rounds of `sender` were not collected from it.
-    pub(super) fn rounds_behind(&self, sender: usize) -> u32 {
-        let collected = self.account.taken.get(sender).map_or(0, |taken| taken.0);
-        let newest = self.histories.get(sender).map_or(0, Histories::newest_round);
-        newest.saturating_sub(collected)
-    }
-
-    /// As [`Books::collect`].
-    pub(super) fn collect<'a>(
-        &mut self,
-        id: u16,
-        epoch: Epoch,
-        collections: impl Iterator<Item = Collection<'a>>,
-    ) -> Result<(), Imbalance> {
-        self.account.collect(self.rules, self.histories, id, epoch, collections)
-    }
-
-    /// As [`Books::balance`], but for entering what it returns.
-    pub(super) fn balance(&mut self, id: u16, ledger: &LedgerView<'_>) -> Balance {
-        self.account.balance(self.rules, &self.histories[usize::from(id)], id, ledger)
-    }
-}
-
 /// The books of a swarm.
 #[derive(Clone, Debug)]
 pub(super) struct Books {
@@ -292,29 +279,22 @@ impl Books {
         collections: impl Iterator<Item = Collection<'a>>,
     ) -> Result<(), Imbalance> {
         self.accounts[usize::from(id)].clear();
-        self.collect(id, epoch, collections)
+        self.open(id).collect(id, epoch, collections)
     }
 
-    /// Enters what agent `id` has collected since its round began. Entering a collection twice changes nothing.
-    pub(super) fn collect<'a>(
-        &mut self,
-        id: u16,
-        epoch: Epoch,
-        collections: impl Iterator<Item = Collection<'a>>,
-    ) -> Result<(), Imbalance> {
-        let Self { rules, histories, accounts } = self;
-        accounts[usize::from(id)].collect(rules, histories, id, epoch, collections)
-    }
-
-    /// Enters the ledger of agent `id` as it stands and balances it.
+    /// Balances the ledger of agent `id` and enters its running sum.
     pub(super) fn balance(&mut self, id: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {
-        let Self { rules, histories, accounts } = self;
-        let at = usize::from(id);
-        let balance = accounts[at].balance(rules, &histories[at], id, ledger);
-        balance.settle(&mut histories[at])
+        let balance = self.open(id).balance(id, ledger);
+        balance.settle(&mut self.histories[usize::from(id)])
     }
 
-    /// The accounts of all agents, in the order of their numbers, for [`Books::collect`] on several cores.
+    /// The account of agent `id`.
+    pub(super) fn open(&mut self, id: u16) -> OpenAccount<'_> {
+        let Self { rules, histories, accounts } = self;
+        OpenAccount { rules, histories, account: &mut accounts[usize::from(id)] }
+    }
+
+    /// The accounts of all agents, in the order of their numbers, for several cores.
     pub(super) fn open_accounts(&mut self) -> impl Iterator<Item = OpenAccount<'_>> {
         let Self { rules, histories, accounts } = self;
         let (rules, histories) = (&*rules, &histories[..]);
