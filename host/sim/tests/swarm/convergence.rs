@@ -1,8 +1,6 @@
 //! Rounds to 1 % for every fault and topology, as one table that a change of behaviour shows up in.
 
-use fabswarm_sim::scenario::{
-    AlgorithmKind, Crash, Crashes, OrderKind, Outage, OutageList, PenaltyKind, Scenario, TopologyKind,
-};
+use fabswarm_sim::scenario::{AlgorithmKind, Crash, Crashes, Outage, OutageList, Scenario, TopologyKind};
 use fabswarm_sim::trial::build;
 use rayon::prelude::*;
 use std::fmt::Write as _;
@@ -56,10 +54,7 @@ const ALGORITHMS: [(&str, Change); 2] = [
     ("ledger", |scenario| scenario.frames.sealed = false),
     ("plain FAB", |scenario| {
         scenario.algorithm.kind = AlgorithmKind::Fab;
-        (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) = (0.6, 0.06, 0.06);
-        (scenario.algorithm.order, scenario.algorithm.penalty) =
-            (OrderKind::CombineFirst, PenaltyKind::OneSided);
-        scenario.algorithm.momentum = 0.0;
+        super::publish(&mut scenario.algorithm);
     }),
 ];
 

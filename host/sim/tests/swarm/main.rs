@@ -8,7 +8,9 @@ mod properties;
 mod rings;
 mod scenarios;
 
-use fabswarm_sim::scenario::{Scenario, ScenarioCommand, resolve_text_for};
+use fabswarm_sim::scenario::{
+    AlgorithmSection, OrderKind, PenaltyKind, Scenario, ScenarioCommand, resolve_text_for,
+};
 use fabswarm_sim::swarm::{AgentSwarm, Swarm};
 use fabswarm_sim::trial::{ExactAgents, exact_agents};
 use std::path::Path;
@@ -20,6 +22,13 @@ fn scenario(lines: &str) -> Scenario {
     let text = format!("version = 1\n{lines}");
     let file = Some((Path::new("scenario.toml"), text.as_str()));
     resolve_text_for(ScenarioCommand::Run, file, &[]).unwrap_or_else(|error| panic!("{error}")).scenario
+}
+
+/// FAB as published, with steps that any graph bears.
+fn publish(algorithm: &mut AlgorithmSection) {
+    (algorithm.eta_x, algorithm.eta_y, algorithm.eta_z) = (0.6, 0.06, 0.06);
+    (algorithm.order, algorithm.penalty) = (OrderKind::CombineFirst, PenaltyKind::OneSided);
+    algorithm.momentum = 0.0;
 }
 
 fn agents(scenario: &Scenario) -> Agents {

@@ -1,6 +1,6 @@
 //! Every scenario that ships does what its comment says: it runs, and it gets to 1 %.
 
-use fabswarm_sim::scenario::{AlgorithmKind, OrderKind, PenaltyKind, Scenario, resolve};
+use fabswarm_sim::scenario::{AlgorithmKind, Scenario, resolve};
 use fabswarm_sim::swarm::Swarm;
 use fabswarm_sim::trial;
 use std::path::{Path, PathBuf};
@@ -64,9 +64,7 @@ fn an_intruder_is_refused_by_cause() {
 fn the_published_algorithm_does_not_survive_a_lossy_radio() {
     let mut scenario = read(&folder().join("lossy-radio.toml"));
     scenario.algorithm.kind = AlgorithmKind::Fab;
-    (scenario.algorithm.eta_x, scenario.algorithm.eta_y, scenario.algorithm.eta_z) = (0.6, 0.06, 0.06);
-    (scenario.algorithm.order, scenario.algorithm.penalty) = (OrderKind::CombineFirst, PenaltyKind::OneSided);
-    scenario.algorithm.momentum = 0.0;
+    super::publish(&mut scenario.algorithm);
     let mut swarm = trial::build(&scenario).unwrap();
     // It may also blow up: duplicates make tracking mass out of nothing.
     let has_diverged = (0..3000).any(|_| swarm.step().is_err());
