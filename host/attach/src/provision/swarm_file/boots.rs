@@ -102,13 +102,20 @@ mod tests {
     use super::*;
     use fabswarm_shared::wire::seal::{Key, Opener, Sealer, VolatileBoots};
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
-    #[test]
-    fn no_boot_is_given_twice() {
+    /// A swarm, its file, and the folder with that.
+    fn written() -> (SwarmFile, PathBuf, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("swarm.toml");
         let swarm = SwarmFile::draw(None, &[0xE661, 7], 3).unwrap();
         swarm.write(&path).unwrap();
+        (swarm, path, folder)
+    }
+
+    #[test]
+    fn no_boot_is_given_twice() {
+        let (swarm, path, folder) = written();
         let take =
             |agent: usize, at_least: u32| SwarmFile::read(&path).unwrap().take_boot(&path, agent, at_least);
         // A board has counted further than the file before its third page.
@@ -131,10 +138,7 @@ mod tests {
     /// An older copy does not know of the pages that were made since, on this machine or another.
     #[test]
     fn copies_of_a_swarm_file_give_other_boots() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("swarm.toml");
-        let swarm = SwarmFile::draw(None, &[], 3).unwrap();
-        swarm.write(&path).unwrap();
+        let (swarm, path, _folder) = written();
         let original = fs::read_to_string(&path).unwrap();
         let copies = [(); 3].map(|()| {
             fs::write(&path, &original).unwrap();
@@ -147,10 +151,7 @@ mod tests {
 
     #[test]
     fn a_board_is_heard_with_each_of_its_pages() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("swarm.toml");
-        let swarm = SwarmFile::draw(None, &[], 3).unwrap();
-        swarm.write(&path).unwrap();
+        let (swarm, path, _folder) = written();
         let (key, mut running) = (Key::new(&[7; 32]), Opener::<3>::new());
         for page in 0..40 {
             let floor = swarm.take_boot(&path, 2, 1).unwrap();
@@ -166,9 +167,7 @@ mod tests {
 
     #[test]
     fn many_at_once_take_different_boots() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("swarm.toml");
-        SwarmFile::draw(None, &[], 3).unwrap().write(&path).unwrap();
+        let (_, path, _folder) = written();
         let take = || SwarmFile::read(&path).unwrap().take_boot(&path, 4, 1).unwrap();
         let mut boots: Vec<u32> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
@@ -180,10 +179,7 @@ mod tests {
 
     #[test]
     fn files_that_cannot_tell_are_not_trusted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("swarm.toml");
-        let swarm = SwarmFile::draw(None, &[], 3).unwrap();
-        swarm.write(&path).unwrap();
+        let (swarm, path, _folder) = written();
         let written = fs::read_to_string(&path).unwrap();
         let write = |text: &str| {
             fs::write(&path, text).unwrap();
