@@ -70,7 +70,7 @@ pub use fabswarm_board_file::{ImageFormat, Uf2Drive};
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};
 pub use firmware::board_file::{BoardFile, names as board_names};
-pub use firmware::board_kind::{BoardKind, counting_program, image};
+pub use firmware::board_kind::{BoardKind, counting_program, image, on_path};
 pub use firmware::board_log::LogDecoder;
 pub use firmware::boards_folder::{boards_folder, use_boards_folder};
 pub use machine::boot_check::printable;

@@ -121,7 +121,8 @@ pub(crate) fn pico_emulator() -> Result<PathBuf, Diagnostic> {
 }
 
 /// The path of a program that the user's PATH leads to.
-fn on_path(program: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

@@ -14,13 +14,6 @@ use fabswarm_attach::{self as attach, BoardKind};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 
-/// Whether a program can be started by its name.
-#[must_use]
-pub fn is_on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
 /// Counting takes about a second.
 const COUNT_LIMIT: Duration = Duration::from_secs(120);
 

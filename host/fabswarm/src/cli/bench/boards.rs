@@ -7,7 +7,8 @@ use anyhow::{Result, ensure};
 use clap::{ArgMatches, Command, value_parser};
 
 use super::super::flags;
-use crate::bench::boards::{ImageBytes, ImageSizes, instructions, is_on_path, rounds_per_second, sizes};
+use crate::bench::boards::{ImageBytes, ImageSizes, instructions, rounds_per_second, sizes};
+use fabswarm_attach::on_path;
 
 /// Compiles the C kernels that ours are compared with.
 const C_COMPILER: &str = "arm-none-eabi-gcc";
@@ -50,7 +51,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// Prints what a round takes, where the compiler for the C kernels beside ours is installed.
 fn print_instructions() -> Result<()> {
-    if !is_on_path(C_COMPILER) {
+    if on_path(C_COMPILER).is_none() {
         outln!("\ninstructions are not counted: {C_COMPILER} is not on the PATH");
         outln!("help: run `apt-get install gcc-arm-none-eabi`");
         return Ok(());
