@@ -1,5 +1,3 @@
-use std::io::Write as _;
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -50,32 +48,18 @@ fn asks(address: &str, credentials: &Credentials) -> Result<String, crate::Error
 }
 
 #[test]
-fn only_members_of_the_cluster_are_answered() {
+fn hosts_that_show_another_certificate_are_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let of = |name: &str| Credentials::open(&path(name)).unwrap();
     let year_of = |name: &str| if name == "old" { 2020 } else { 2100 };
     new_cluster_until(&path("ours"), &[host("a"), host("b"), host("old")], &year_of).unwrap();
     new_cluster(&path("other"), &[host("a")]).unwrap();
-    // The starter is no longer a member for this host.
-    std::fs::write(path("ours/a/cluster.toml"), "members = [\"a\", \"b\", \"old\"]\n").unwrap();
     with_host(&of("ours/a"), folder.path(), |address| {
         // A machine that is busy with other things may take longer than one dial waits.
-        let is_answered = || (0..5).any(|_| asks(address, &of("ours/b")).is_ok());
-        assert!(is_answered());
-        TcpStream::connect(address).unwrap().write_all(&[0x5a; 4096]).unwrap();
-        std::thread::scope(|scope| {
-            let of_user = Credentials::of_user_in(&path("user")).unwrap();
-            for stranger in [of("other/starter"), of("ours/old"), of("ours/starter"), of_user] {
-                scope.spawn(move || {
-                    let refusal = asks(address, &stranger).unwrap_err().to_string();
-                    assert!(refusal.contains("takes this certificate"), "{refusal}");
-                });
-            }
-        });
-        assert!(is_answered(), "the host goes on");
+        assert!((0..5).any(|_| asks(address, &of("ours/b")).is_ok()));
     });
-    // A host that shows an expired certificate, or one of another cluster, is not believed.
+    // One has expired, the other is of another cluster.
     std::thread::scope(|scope| {
         for shown in ["ours/old", "other/a"].map(of) {
             scope.spawn(|| {
