@@ -19,9 +19,6 @@ use super::{UNWRITTEN, flags, interrupt, output};
 use fabswarm_sim::record::{RunFolder, counted};
 use fabswarm_sim::scenario::{self, ResolvedScenario, ScenarioCommand};
 
-const NAMES: [(&str, ScenarioCommand); 2] =
-    [("run", ScenarioCommand::Run), ("train", ScenarioCommand::Train)];
-
 pub(super) fn command() -> Command {
     Command::new("sweep")
         .about("Run every combination of the values given, on all cores, and put the results into one table")
@@ -30,11 +27,12 @@ pub(super) fn command() -> Command {
              that was interrupted.",
         )
         .subcommand_required(true)
-        .subcommands(NAMES.map(|(name, command)| swept(name, command)))
+        .subcommands(ScenarioCommand::ALL.map(swept))
 }
 
 /// `fabswarm sweep run` or `fabswarm sweep train`.
-fn swept(name: &'static str, command: ScenarioCommand) -> Command {
+fn swept(command: ScenarioCommand) -> Command {
+    let name = command.name();
     Command::new(name)
         .about(format!(
             "Sweep over keys of `fabswarm {name}`: each flag takes a value, a list (0,0.3) or a range (1..10)"
@@ -53,10 +51,9 @@ fn swept(name: &'static str, command: ScenarioCommand) -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let Some((name, matches)) = matches.subcommand() else { bail!("there is nothing to sweep") };
-    let Some((_, command)) = NAMES.into_iter().find(|(known, _)| *known == name) else {
-        bail!(fault!("`{name}` cannot be swept"; "sweep `run` or `train`"))
-    };
+    let (name, matches) = matches.subcommand().expect("clap asks for one of the sub-commands");
+    let is_named = |command: &ScenarioCommand| command.name() == name;
+    let command = ScenarioCommand::ALL.into_iter().find(is_named).expect("it is one of them");
     if command == ScenarioCommand::Train && cfg!(not(feature = "large")) {
         bail!(fault!(
             "this build of fabswarm has no `train`";
