@@ -3,6 +3,8 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +16,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fabswarm");
+/// The command, which tests of other crates find by a variable.
+fn program() -> OsString {
+    match option_env!("CARGO_BIN_EXE_fabswarm") {
+        Some(built) => built.into(),
+        None => {
+            env::var_os("FABSWARM").expect("FABSWARM names the command, as in `cargo xtask test browser`")
+        }
+    }
+}
 
 /// Longer than anything takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(240);
@@ -29,7 +39,7 @@ impl Folder {
     }
 
     pub(crate) fn fabswarm(&self, line: &str) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         command.args(words(line)).current_dir(self).stdin(Stdio::null());
         command
     }
@@ -37,7 +47,7 @@ impl Folder {
     /// A line of the shell in which `$FABSWARM` is the command.
     pub(crate) fn shell_command(&self, line: &str) -> Command {
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).env("FABSWARM", PROGRAM).current_dir(self).stdin(Stdio::null());
+        shell.args(["-c", line]).env("FABSWARM", program()).current_dir(self).stdin(Stdio::null());
         shell
     }
 

@@ -1,22 +1,49 @@
 //! The page in a real browser. `cargo xtask test browser` installs it, builds the command with the page and runs these tests.
 
 mod chromium;
-mod command;
+#[path = "../../../fabswarm/tests/support/command.rs"]
+mod support;
 
 use chromium::{BrowserPage, browse};
-use command::Fabswarm;
 use fabswarm_view::message::{RunMessage, Topic};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
+use support::{Folder, Running};
 
-/// A run that ends when it is killed.
-const ENDLESS: [&str; 4] = ["--rounds", "4000000000", "--error-below", "0"];
+/// A run that goes on until it is dropped, and its page.
+struct LiveRun {
+    url: String,
+    _process: Running,
+    _folder: Folder,
+}
 
-fn endless(arguments: &[&'static str]) -> Vec<&'static str> {
-    ENDLESS.iter().chain(arguments).copied().collect()
+impl LiveRun {
+    /// A run with these flags, on a free port.
+    fn start(flags: &str) -> Self {
+        Self::at("127.0.0.1:0", flags)
+    }
+
+    fn at(address: &str, flags: &str) -> Self {
+        let folder = Folder::new();
+        let endless = format!("run --live={address} --rounds 4000000000 --error-below 0 {flags}");
+        let (process, url) = serve(&folder, &endless);
+        Self { url, _process: process, _folder: folder }
+    }
+}
+
+/// Starts a command, and waits until it says where its page is.
+fn serve(folder: &Folder, line: &str) -> (Running, String) {
+    let address = |process: &Running| {
+        let said = process.said();
+        said.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
+    };
+    let mut process = Running::start(folder.fabswarm(line));
+    process.wait_for("the address", |process| address(process).is_some());
+    let url = address(&process).unwrap();
+    (process, url)
 }
 
 async fn round(page: &BrowserPage) -> u64 {
@@ -38,7 +65,7 @@ fn publish(server: &fabswarm_live::Server, topic: Topic, json: Value) {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_run_on_boards_is_seen_while_it_goes_on() {
-    let run = Fabswarm::run(&endless(&["--boards", "native:3,in-process", "--agents", "6"]));
+    let run = LiveRun::start("--boards native:3,in-process --agents 6");
     browse(async |page| {
         page.open(&run.url).await;
         page.until_text("#status", "running").await;
@@ -67,8 +94,7 @@ fn a_run_on_boards_is_seen_while_it_goes_on() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn boards_that_keep_their_own_time_are_seen() {
-    let slots = ["--boards", "native", "--agents", "4", "--pace", "slots", "--radio", "carried"];
-    let run = Fabswarm::run(&endless(&slots));
+    let run = LiveRun::start("--boards native --agents 4 --pace slots --radio carried");
     browse(async |page| {
         page.open(&run.url).await;
         page.until_map("agents", 4).await;
@@ -82,7 +108,7 @@ fn boards_that_keep_their_own_time_are_seen() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_run_on_emulated_boards_is_seen_while_it_goes_on() {
-    let run = Fabswarm::run(&endless(&["--boards", "qemu:2,in-process", "--agents", "4"]));
+    let run = LiveRun::start("--boards qemu:2,in-process --agents 4");
     browse(async |page| {
         page.open(&run.url).await;
         page.until_text("#status", "running").await;
@@ -98,17 +124,16 @@ fn a_run_on_emulated_boards_is_seen_while_it_goes_on() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_training_run_is_seen_while_it_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let arguments = ["train", "--live=127.0.0.1:0", "--device", "cpu", "--data", "sample", "--agents", "5"];
-    let more = ["--algorithm", "ledger", "--iid-loss", "0.3", "--epochs", "1000000", "--out", "run"];
-    let run = Fabswarm::start(folder.path(), &[&arguments[..], &more].concat());
+    let folder = Folder::new();
+    let endless = "--data sample --agents 5 --algorithm ledger --iid-loss 0.3 --epochs 1000000 --out run";
+    let (_run, url) = serve(&folder, &format!("train --live=127.0.0.1:0 --device cpu {endless}"));
     let numbers = "return ['#round', '#accuracy', '#loss', '#auc', '#round-time', '#memory', '#sent']
         .map(id => document.querySelector(id)?.textContent)";
     let has_all = |texts: &Value| {
         texts.as_array().unwrap().iter().all(|text| text.as_str().is_some_and(|text| text != "–"))
     };
     browse(async |page| {
-        page.open(&run.url).await;
+        page.open(&url).await;
         page.until_map("agents", 5).await;
         page.until(numbers, has_all).await;
         assert!(page.text("#description").await.contains("30 % of the frames are lost"));
@@ -122,8 +147,8 @@ fn a_training_run_is_seen_while_it_goes_on() {
         page.picture("training").await;
 
         // Another process shows the same run from its log.
-        let watched = Fabswarm::start(folder.path(), &["show", "run", "--address", "127.0.0.1:0"]);
-        page.open(&watched.url).await;
+        let (_watched, url) = serve(&folder, "show run --address 127.0.0.1:0");
+        page.open(&url).await;
         page.until(numbers, has_all).await;
         assert_eq!(page.text("#status").await, "running");
     });
@@ -171,8 +196,7 @@ fn gaps_are_shown_as_gaps() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_click_shows_an_agent_and_a_link_without_arrivals_vanishes() {
     // From round 3 on, the radio of agent 2 is off: everything to it is lost.
-    let arguments = ["--agents", "5", "--topology", "complete", "--radio-off", "2@3+3999999990"];
-    let run = Fabswarm::run(&endless(&arguments));
+    let run = LiveRun::start("--agents 5 --topology complete --radio-off 2@3+3999999990");
     browse(async |page| {
         page.open(&run.url).await;
         page.until_map("links", 12).await;
@@ -218,7 +242,7 @@ async fn seek(page: &BrowserPage, index: usize) {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn the_past_stays_until_the_newest_is_asked_for() {
-    let run = Fabswarm::run(&endless(&[]));
+    let run = LiveRun::start("");
     browse(async |page| {
         page.open(&run.url).await;
         page.until("return Number(document.querySelector('#slider').max)", |last| last.as_u64() > Some(20))
@@ -237,7 +261,7 @@ fn the_past_stays_until_the_newest_is_asked_for() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn the_page_comes_back_with_the_server() {
-    let run = Fabswarm::run(&endless(&[]));
+    let run = LiveRun::start("");
     browse(async |page| {
         let url = run.url.clone();
         page.open(&url).await;
@@ -245,7 +269,7 @@ fn the_page_comes_back_with_the_server() {
         drop(run);
         page.until_text("#status", "no connection").await;
         let address = url.trim_start_matches("http://").trim_end_matches('/');
-        let again = Fabswarm::run_at(address, &endless(&["--agents", "7"]));
+        let again = LiveRun::at(address, "--agents 7");
         assert_eq!(again.url, url);
         page.until_text("#status", "running").await;
         page.until_map("agents", 7).await;
@@ -255,7 +279,7 @@ fn the_page_comes_back_with_the_server() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn pages_of_other_origins_get_nothing() {
-    let run = Fabswarm::run(&endless(&[]));
+    let run = LiveRun::start("");
     let target = run.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let elsewhere = serve_once_and_again(format!(
         "<!doctype html><title>waiting</title><script>
@@ -297,7 +321,7 @@ fn serve_once_and_again(html: String) -> String {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn beyond_this_machine_there_is_no_data_without_the_token() {
-    let run = Fabswarm::run_at("0.0.0.0:0", &endless(&[]));
+    let run = LiveRun::at("0.0.0.0:0", "");
     let (bare, token) = run.url.split_once('#').expect("a token in the address");
     let bare = bare.replace("0.0.0.0", "127.0.0.1");
     browse(async |page| {
@@ -337,7 +361,7 @@ fn a_hostile_name_or_line_stays_text() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_thousand_agents_fit_the_page() {
-    let run = Fabswarm::run(&endless(&["--agents", "1000", "--edge-probability", "0.01"]));
+    let run = LiveRun::start("--agents 1000 --edge-probability 0.01");
     browse(async |page| {
         page.open(&run.url).await;
         page.until_map("agents", 1000).await;
@@ -364,11 +388,11 @@ fn a_thousand_agents_fit_the_page() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_run_is_played_back() {
-    let folder = tempfile::tempdir().unwrap();
-    Fabswarm::finish_run(folder.path(), &["--topology", "motion", "--out", "flight"]);
-    let replay = Fabswarm::start(folder.path(), &["show", "flight", "--address", "127.0.0.1:0"]);
+    let folder = Folder::new();
+    folder.succeeds("run --topology motion --out flight");
+    let (_replay, url) = serve(&folder, "show flight --address 127.0.0.1:0");
     browse(async |page| {
-        page.open(&replay.url).await;
+        page.open(&url).await;
         page.until_text("#status", "converged").await;
         // It plays by itself, from the beginning.
         page.until("return Number(document.querySelector('#slider').value)", |index| {
