@@ -69,7 +69,7 @@ mod present {
         rows.begin();
         let interrupted = Arc::clone(&rows.interrupted);
         let mut observer = EvaluationObserver { report, rows };
-        let outcome = trainer.run(&folder, &mut observer, &interrupted)?;
+        let outcome = trainer.run(Some(&folder), &mut observer, &interrupted)?;
         let EvaluationObserver { report, rows } = observer;
         report.finish(&folder, resolved, &prepared, &outcome)?;
         let summary = folder.path().join("summary.json");
