@@ -18,6 +18,7 @@ mod pass;
 mod shared;
 mod sums;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -74,6 +75,8 @@ pub struct Cuda {
     streams: [Arc<CudaStream>; 4],
     /// Takes samples into batches while decisions are mixed.
     samples: Arc<CudaStream>,
+    /// Whether z's stream has work for which the main stream does not wait yet.
+    is_forked: Cell<bool>,
     blas: [CudaBlas; 2],
     kernels: Kernels,
     precision: Precision,
@@ -202,6 +205,7 @@ impl Cuda {
             context,
             streams,
             samples,
+            is_forked: Cell::new(false),
             blas,
             kernels,
             precision,
@@ -211,8 +215,13 @@ impl Cuda {
         })
     }
 
-    fn main(&self) -> &Arc<CudaStream> {
-        &self.streams[0]
+    /// The stream for all that both groups have in common, which waits for z's.
+    fn main(&self) -> Result<&Arc<CudaStream>> {
+        let [main, side, ..] = &self.streams;
+        if self.is_forked.take() {
+            during("joining a stream", main.join(side))?;
+        }
+        Ok(main)
     }
 
     fn activation_bytes(&self) -> usize {
@@ -243,7 +252,7 @@ impl Cuda {
         args: &[Arg],
     ) -> Result<()> {
         // SAFETY: the caller promises what `Kernels::launch` asks for.
-        unsafe { self.kernels.launch(self.main(), name, grid, block, 0, args) }
+        unsafe { self.kernels.launch(self.main()?, name, grid, block, 0, args) }
     }
 
     /// Launches a kernel with a thread for every word of packed state that is computed here.
@@ -270,15 +279,15 @@ impl Cuda {
     /// When `work` or the GPU fails.
     pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        let before = during("timing", self.main().record_event(flags))?;
+        let before = during("timing", self.main()?.record_event(flags))?;
         work()?;
-        let after = during("timing", self.main().record_event(flags))?;
+        let after = during("timing", self.main()?.record_event(flags))?;
         during("timing", after.synchronize())?;
         Ok(f64::from(during("timing", before.elapsed_ms(&after))?))
     }
 
     /// Copies one buffer to another of the same size: the bandwidth everything else is measured against.
     pub fn copy(&self, from: &Reals, to: &mut Reals) -> Result<()> {
-        during("copying", self.main().memcpy_dtod(&from.exact.slice, &mut to.exact.slice))
+        during("copying", self.main()?.memcpy_dtod(&from.exact.slice, &mut to.exact.slice))
     }
 }

@@ -109,13 +109,19 @@ impl<D: Device> FabState<D> {
         Ok(())
     }
 
-    /// `d⁺` of y and z, but for their regulariser.
+    /// `d⁺` of y and z, but for their regulariser, and the step of the samples' logits.
     pub(super) fn differentiate(&mut self, device: &D, parity: usize) -> Result<()> {
-        let FabState { schedule, y, z, sets, .. } = self;
+        let FabState { config, schedule, y, z, sets, logits, .. } = self;
         let lower = &mut sets[0];
         let fresh = Some(&mut lower.d[lower.tracking.gradient(parity)]);
-        let mut passes: Vec<&mut D::Pass> = [y].into_iter().chain(z).collect();
-        device.run(&mut passes, &lower.v, fresh, lower.packed, schedule)
+        let mut passes: Vec<&mut D::Pass> = [&mut *y].into_iter().chain(z.as_mut()).collect();
+        device.run(&mut passes, &lower.v, fresh, lower.packed, schedule)?;
+        if let (Some(SampleLogits { logits, momentum }), Some(z)) = (logits, z) {
+            let momentum = momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));
+            let step = config.gap_weight() * config.steps[0];
+            device.step_logits(logits, schedule, [y, z], step, momentum)?;
+        }
+        Ok(())
     }
 
     /// Adds what a method keeps of the last gradient, where it keeps any.
@@ -128,19 +134,14 @@ impl<D: Device> FabState<D> {
         device.recur(newest, gradient, packed, *kept)
     }
 
-    /// The steps after the gradient of y and z: the gradient of x, trackers, and the logits of samples.
+    /// The steps after the gradient of y and z: the gradient of x, and trackers.
     pub(super) fn track_gradients(&mut self, device: &D, parity: usize) -> Result<()> {
-        let FabState { config, schedule, y, z, mixing, sets, decay, logits, .. } = self;
+        let FabState { config, mixing, sets, decay, .. } = self;
         mixing.track(device, 0, &mut sets[0], parity, Some(decay))?;
         if let [lower, x] = &mut sets[..] {
             let scale = config.gap_weight() * config.lower_weight();
             device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, scale)?;
             mixing.track(device, 1, x, parity, None)?;
-        }
-        if let (Some(SampleLogits { logits, momentum }), Some(z)) = (logits, z) {
-            let momentum = momentum.as_mut().map(|state| (&mut state.accumulator, state.factor));
-            let step = config.gap_weight() * config.steps[0];
-            device.step_logits(logits, schedule, [y, z], step, momentum)?;
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ impl Device for Cuda {
 
     fn copy_words(&self, from: &Reals, offset: usize, words: usize, to: &mut Reals) -> Result<()> {
         let part = from.exact.slice.slice(offset..offset + words);
-        during("copying", self.main().memcpy_dtod(&part, &mut to.exact.slice.slice_mut(..words)))?;
+        during("copying", self.main()?.memcpy_dtod(&part, &mut to.exact.slice.slice_mut(..words)))?;
         self.narrow(to, 0, words)
     }
 
@@ -129,17 +129,17 @@ impl Device for Cuda {
     ) -> Result<()> {
         let gradient = gradient.map(|gradient| gradient.exact.pointer);
         let [main, side, ..] = &self.streams;
-        during("joining a stream", main.join(&self.samples))?;
         if passes.len() > 1 {
+            // Decisions of z may still be mixed on its stream, which the pass of y does not wait for.
             during("forking a stream", side.join(main))?;
+            during("joining a stream", side.join(&self.samples))?;
+            self.is_forked.set(true);
         }
+        during("joining a stream", main.join(&self.samples))?;
         for (group, pass) in passes.iter_mut().enumerate() {
             pass.run(self, group, parameters, gradient, packed, schedule)?;
         }
-        if passes.len() > 1 {
-            during("joining a stream", main.join(side))?;
-        }
-        Ok(())
+        self.main().map(|_| ())
     }
 
     fn pull(
@@ -153,7 +153,7 @@ impl Device for Cuda {
         let (t, steps) = descent.map_or((0, [0.0; 2]), |(t, steps)| (t.exact.pointer, steps));
         let head = [v.exact.pointer, t, narrow].map(Arg::At);
         // SAFETY: decisions, trackers and weights are all of `packed`, and the kernel takes them in this order.
-        unsafe { rows.launch(self, "pull", None, &head, &steps.map(Arg::Float), packed) }
+        unsafe { rows.launch(self.main()?, "pull", None, &head, &steps.map(Arg::Float), packed) }
     }
 
     fn descend(&self, v: &mut Reals, t: &Reals, packed: Packed, descent: &Descent<'_, Self>) -> Result<()> {
@@ -190,7 +190,7 @@ impl Device for Cuda {
         let mut head = vec![Arg::At(t.exact.pointer)];
         head.extend(terms(&gradient));
         // SAFETY: trackers, gradients and weights are all of `packed`, and the kernel takes them in this order.
-        unsafe { push.launch(self, "track", None, &head, &[], packed) }
+        unsafe { push.launch(self.main()?, "track", None, &head, &[], packed) }
     }
 
     fn mix_round(
@@ -201,15 +201,31 @@ impl Device for Cuda {
         push: &CudaMixing,
     ) -> Result<()> {
         let RoundMix { v, t, d, strengths, is_open, momentum, steps, adapts_first } = state;
-        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
-        let (m, momentum) = momentum.map_or((0, 0.0), |(m, momentum)| (m.exact.pointer, momentum));
-        let [v, t, d, strengths] = [&*v, &*t, d, strengths].map(|reals| reals.exact.pointer);
-        let head = [v, t, d, strengths, m, narrow].map(Arg::At);
-        let tail = [steps[0], steps[1], momentum].map(Arg::Float);
-        let tail = [&tail[..], &[Arg::Int(usize::from(is_open))]].concat();
         let name = if adapts_first { "mix_adapted_round" } else { "mix_round" };
-        // SAFETY: all vectors are of `packed`, with a strength each, and the kernel takes them in this order.
-        unsafe { pull.launch(self, name, Some(push), &head, &tail, packed) }
+        let (main, side) = (self.main()?, &self.streams[1]);
+        for (group, &step) in steps.iter().enumerate().take(packed.groups) {
+            // z is mixed on its own stream, so that the pass of y begins before that. Products in full f32 have few large blocks,
+            // which took longer beside it.
+            let is_forked = group > 0 && self.precision != Precision::F32;
+            if is_forked {
+                during("forking a stream", side.join(main))?;
+                self.is_forked.set(true);
+            }
+            let stream = if is_forked { side } else { main };
+            let first = group * packed.agents * packed.stride;
+            let [v_at, t_at, d_at] = [&*v, &*t, d].map(|reals| reals.exact.at(first));
+            let strengths = strengths.exact.at(group * packed.agents);
+            let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.at(first));
+            let (m, momentum) =
+                momentum.as_ref().map_or((0, 0.0), |(m, momentum)| (m.exact.at(first), *momentum));
+            let head = [v_at, t_at, d_at, strengths, m, narrow].map(Arg::At);
+            let tail = [step, momentum].map(Arg::Float);
+            let tail = [&tail[..], &[Arg::Int(usize::from(is_open))]].concat();
+            let packed = Packed { groups: 1, ..packed };
+            // SAFETY: all vectors are of `packed`, with a strength each, and the kernel takes those of one group in this order.
+            unsafe { pull.launch(stream, name, Some(push), &head, &tail, packed) }?;
+        }
+        Ok(())
     }
 
     fn close_round(
@@ -314,8 +330,14 @@ impl Device for Cuda {
             Arg::Float(momentum),
         ];
         let learned = schedule.samples - schedule.upper;
+        let [main, samples] = [self.main()?, &self.samples];
+        for has_losses in [&y.has_losses, &z.has_losses].into_iter().flatten() {
+            during("waiting for losses", samples.wait(has_losses))?;
+        }
+        let grid = [blocks(learned, 128), y.agents];
         // SAFETY: rows of the schedule are samples of the dataset, which has a logit for each, and an m where there is one.
-        unsafe { self.launch("step_logits", [blocks(learned, 128), y.agents], [128, 1], &args) }
+        unsafe { self.kernels.launch(samples, "step_logits", grid, [128, 1], 0, &args) }?;
+        during("joining a stream", main.join(samples))
     }
 
     fn norm_gap(
@@ -381,10 +403,10 @@ impl Device for Cuda {
             }
             Some(CapturedWork::Ran) => {
                 let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-                during("recording a round", self.main().begin_capture(mode))?;
+                during("recording a round", self.main()?.begin_capture(mode))?;
                 let recorded = record(self);
                 let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-                let graph = during("recording a round", self.main().end_capture(flags))?;
+                let graph = during("recording a round", self.main()?.end_capture(flags))?;
                 recorded?;
                 let graph = graph.ok_or_else(|| cuda_failed("recording a round", "nothing was recorded"))?;
                 during("replaying a round", graph.launch())?;
@@ -395,6 +417,6 @@ impl Device for Cuda {
     }
 
     fn wait(&self) -> Result<()> {
-        during("computing", self.main().synchronize())
+        during("computing", self.main()?.synchronize())
     }
 }

@@ -44,8 +44,7 @@ impl PassLaunch<'_> {
             &[rows, columns, classes, number(function)].map(Arg::Int),
         ]
         .concat();
-        let matrix_bytes = (columns * classes * 4).next_multiple_of(16);
-        self.launch_sharing("head", blocks(rows, 8), [128, 1], matrix_bytes, &args)?;
+        self.launch_sharing("head", blocks(rows, 8), [128, 1], matrix_bytes(columns, classes), &args)?;
         Ok(3)
     }
 
@@ -84,6 +83,11 @@ impl PassLaunch<'_> {
         self.device.precision != Precision::F32
             && rows == self.pass.program.samples
             && classes <= CLASSES
-            && columns * classes * 4 <= PLAIN_SHARED_BYTES
+            && matrix_bytes(columns, classes) <= PLAIN_SHARED_BYTES
     }
+}
+
+/// Shared memory for the matrix, whose rows `head.cu` spreads over an odd number of fours.
+fn matrix_bytes(columns: usize, classes: usize) -> usize {
+    columns * (classes.div_ceil(4) | 1) * 16
 }

@@ -66,8 +66,8 @@ pub struct Reals {
 
 impl Cuda {
     pub(super) fn memory<T: DeviceRepr + ValidAsZeroBits>(&self, words: usize) -> Result<DeviceBuffer<T>> {
-        let slice = during("allocating memory", self.main().alloc_zeros::<T>(words.max(1)))?;
-        let pointer = slice.device_ptr(self.main()).0;
+        let slice = during("allocating memory", self.main()?.alloc_zeros::<T>(words.max(1)))?;
+        let pointer = slice.device_ptr(self.main()?).0;
         let allocation = self.allocations.add((words.max(1) * size_of::<T>()) as u64);
         Ok(DeviceBuffer { slice, pointer, _allocation: allocation })
     }
@@ -79,7 +79,7 @@ impl Cuda {
         words: &[T],
     ) -> Result<()> {
         let mut part = to.slice.slice_mut(offset..offset + words.len());
-        during("copying to the GPU", self.main().memcpy_htod(words, &mut part))
+        during("copying to the GPU", self.main()?.memcpy_htod(words, &mut part))
     }
 
     /// Appends words of `from` to `to`, by the driver's own pinned buffers: by way of ours an H200 was no faster, 8 to 10 GiB/s
@@ -94,7 +94,7 @@ impl Cuda {
         let begun = to.len();
         to.resize(begun + words, T::default());
         let part = from.slice.slice(offset..offset + words);
-        during("copying from the GPU", self.main().memcpy_dtoh(&part, &mut to[begun..]))?;
+        during("copying from the GPU", self.main()?.memcpy_dtoh(&part, &mut to[begun..]))?;
         self.wait()
     }
 

@@ -60,7 +60,7 @@ struct Track {
 };
 
 
-// State of Device::mix_round. Sums that reading it makes on the host as well are not contracted, so that both have the same bits.
+// State of one group in Device::mix_round. Sums that reading it makes on the host as well are not contracted, so that both have the same bits.
 struct Round {
   float *v, *t;
   const float *d, *strengths;
@@ -69,7 +69,7 @@ struct Round {
   int is_open;
   // Closes an open round: d <- d + c v, and t <- t + d.
   __device__ __forceinline__ void close(int agent, Lane decision, Lane& gradient, Lane& tracker) const {
-    float strength = strengths[blockIdx.y * AGENTS + agent];
+    float strength = strengths[agent];
     EACH_LANE {
       gradient.word[k] = __fadd_rn(gradient.word[k], __fmul_rn(strength, decision.word[k]));
       tracker.word[k] = __fadd_rn(tracker.word[k], gradient.word[k]);
@@ -264,9 +264,9 @@ __device__ __forceinline__ void mix_round_any(Round round, Pull terms, ll stride
 #endif
 
 #define MIX_ROUND(name, adapts_first)                                                                                                 \
-  extern "C" __global__ void ROUND_BOUNDS name(float* v, float* t, const float* d, const float* strengths, float* m, half_word* narrow, MATRICES, ll stride, float step_y, float step_z, float momentum, int is_open) { \
-    Round round{v, t, d, strengths, m, blockIdx.y ? step_z : step_y, momentum, is_open};                                              \
-    mix_round_any<adapts_first>(round, Pull{nullptr, step_y, step_z, narrow}, stride, WEIGHTS);                                        \
+  extern "C" __global__ void ROUND_BOUNDS name(float* v, float* t, const float* d, const float* strengths, float* m, half_word* narrow, MATRICES, ll stride, float step, float momentum, int is_open) { \
+    Round round{v, t, d, strengths, m, step, momentum, is_open};                                                                        \
+    mix_round_any<adapts_first>(round, Pull{nullptr, step, step, narrow}, stride, WEIGHTS);                                            \
   }
 MIX_ROUND(mix_round, false)
 MIX_ROUND(mix_adapted_round, true)

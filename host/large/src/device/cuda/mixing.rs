@@ -1,5 +1,9 @@
 //! Mixing weights on the GPU, and the kernels made for their number of agents.
 
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+
 use super::kernels::{Arg, Kernels, blocks};
 use super::{Cuda, DeviceBuffer};
 use crate::device::{Block, Gradient, Packed, Result};
@@ -103,7 +107,7 @@ impl CudaMixing {
     /// As for [`Kernels::launch`], where the weights and the stride come after `head` and before `tail`.
     pub(super) unsafe fn launch(
         &self,
-        device: &Cuda,
+        stream: &Arc<CudaStream>,
         name: &'static str,
         push: Option<&CudaMixing>,
         head: &[Arg],
@@ -121,7 +125,7 @@ impl CudaMixing {
         let grid = [blocks(packed.stride, columns), packed.groups];
         // SAFETY: the caller promises what `Kernels::launch` asks for; senders are below the number of agents the kernel was
         // compiled for, and both weights are of that number.
-        unsafe { self.kernels.launch(device.main(), name, grid, [threads, 1], bytes, &args) }
+        unsafe { self.kernels.launch(stream, name, grid, [threads, 1], bytes, &args) }
     }
 }
 

@@ -50,12 +50,14 @@ impl CudaPass {
             let way_back = if gradient.is_some() { &self.program.backward[..] } else { &[] };
             let clearing = running.clear_beside(way_back)?;
             running.all(&self.program.forward, &self.grids)?;
+            let has_losses = during("marking losses", device.streams[group % 2].record_event(None))?;
             if let Some(clearing) = clearing {
                 during("joining a stream", device.streams[group % 2].join(clearing))?;
             }
             if gradient.is_some() {
                 running.all(&self.program.backward, &self.grids[self.program.forward.len()..])?;
             }
+            self.has_losses = Some(has_losses);
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! A program in the GPU's memory: batch, losses and intermediate buffers of all agents.
 
+use cudarc::driver::CudaEvent;
+
 use super::kernels::Arg;
 use super::{Cuda, DeviceBuffer, Reals, during};
 use crate::device::{BatchSchedule, DeviceDataset, Result};
@@ -13,6 +15,8 @@ pub struct CudaPass {
     pub(super) agents: usize,
     pub(super) losses: DeviceBuffer<f32>,
     pub(super) hits: DeviceBuffer<f32>,
+    /// When the losses of the last run are there, which is before its gradient is.
+    pub(super) has_losses: Option<CudaEvent>,
     pub(super) labels: DeviceBuffer<u32>,
     pub(super) lengths: DeviceBuffer<u32>,
     pub(super) tokens: DeviceBuffer<u32>,
@@ -92,6 +96,7 @@ impl CudaPass {
         let mut pass = CudaPass {
             losses: device.memory(samples)?,
             hits: device.memory(samples)?,
+            has_losses: None,
             labels: device.memory(samples)?,
             lengths: device.memory(samples)?,
             tokens: device.memory(tokens)?,
@@ -195,7 +200,7 @@ impl CudaPass {
             _ => panic!("a dataset has features, or tokens and lengths"),
         };
         args.push(Arg::Int(data.width));
-        during("forking a stream", device.samples.join(device.main()))?;
+        during("forking a stream", device.samples.join(device.main()?))?;
         let grid = [self.program.samples, self.agents];
         // SAFETY: the batch was allocated for this program, and rows of the schedule are samples of the dataset.
         unsafe { device.kernels.launch(&device.samples, name, grid, [128, 1], 0, &args) }

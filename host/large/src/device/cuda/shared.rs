@@ -101,7 +101,7 @@ impl SharedMemory for Cuda {
     fn write_slab(&self, to: &CudaSlab, at: usize, words: &[f32]) -> Result<()> {
         let place = to.at(at, words.len());
         // SAFETY: the slab has room for the words, which are read before the wait ends.
-        let sent = unsafe { result::memcpy_htod_async(place, words, self.main().cu_stream()) };
+        let sent = unsafe { result::memcpy_htod_async(place, words, self.main()?.cu_stream()) };
         during("copying to the GPU", sent)?;
         self.wait()
     }
@@ -110,7 +110,7 @@ impl SharedMemory for Cuda {
         let mut found = vec![0.0; words];
         // SAFETY: the slab has these words, and they are there when the wait ends.
         let read =
-            unsafe { result::memcpy_dtoh_async(&mut found, from.at(at, words), self.main().cu_stream()) };
+            unsafe { result::memcpy_dtoh_async(&mut found, from.at(at, words), self.main()?.cu_stream()) };
         during("copying from the GPU", read)?;
         self.wait()?;
         Ok(found)
@@ -131,7 +131,7 @@ impl SharedMemory for Cuda {
                 to.at(at, words),
                 from.exact.at(offset),
                 words * size_of::<f32>(),
-                self.main().cu_stream(),
+                self.main()?.cu_stream(),
             )
         };
         during("copying to shared memory", copied)
@@ -152,7 +152,7 @@ impl SharedMemory for Cuda {
                 to.exact.at(offset),
                 from.at(at, words),
                 words * size_of::<f32>(),
-                self.main().cu_stream(),
+                self.main()?.cu_stream(),
             )
         };
         during("copying from shared memory", copied)?;
