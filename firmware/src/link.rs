@@ -40,7 +40,7 @@ impl From<Pace> for AirKind {
     fn from(pace: Pace) -> Self {
         match pace {
             Pace::Air => Self::Host,
-            Pace::Deadline { .. } | Pace::Period { .. } => Self::Shared,
+            Pace::Period { .. } => Self::Shared,
             Pace::Slots { superframe, .. } => {
                 Self::Slots { late: Duration::from_micros((superframe.guard_us / 2).into()) }
             }

@@ -146,7 +146,6 @@ where
         while self.agent.round() < self.page.rounds && !self.is_held {
             round_ends = match self.page.pace {
                 Pace::Air | Pace::Slots { .. } => Instant::MAX,
-                Pace::Deadline { us, .. } => Instant::now() + Duration::from_micros(us.into()),
                 // Counted from the end of the previous round: a late round does not shift the others.
                 Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
             };
@@ -225,17 +224,10 @@ where
 
     /// Receives until the round is over and returns the digest that the host expects, if it knows one.
     async fn hear_until(&mut self, deadline: Instant) -> Option<u32> {
-        let schedule = match &self.page.pace {
-            Pace::Deadline { schedule, .. } => Some(schedule),
-            Pace::Air | Pace::Period { .. } | Pace::Slots { .. } => None,
-        };
-        while !schedule.is_some_and(|schedule| self.agent.is_complete(schedule)) {
+        loop {
             match self.next_event(deadline).await {
                 RoundEvent::Over(digest) => return digest,
-                RoundEvent::Late => {
-                    self.telemetry.late += u32::from(schedule.is_some());
-                    return None;
-                }
+                RoundEvent::Late => return None,
                 // An await in one place takes less flash than in two.
                 event @ (RoundEvent::Start(_) | RoundEvent::Missed) => {
                     if let RoundEvent::Start(air_round) = event {
@@ -256,7 +248,6 @@ where
                 }
             }
         }
-        None
     }
 
     /// Passes frames to the agent until another event occurs.

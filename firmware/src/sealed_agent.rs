@@ -12,7 +12,6 @@ use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::{self, Agent, Config, Epoch, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
-    graph::Schedule,
     packet,
     problem::Problem,
     provisioning::{Error, Pace, Page},
@@ -245,12 +244,6 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         let received = is_linked.then(|| self.agent.receive(origin, frame));
         let stamp = stamp.filter(|_| self.agent.may_tell_time(&decoded, received));
         FrameReport { sender, stamp, received }
-    }
-
-    /// Whether every sender of the schedule was heard in this round.
-    #[inline(never)]
-    pub(crate) fn is_complete(&self, schedule: &impl Schedule) -> bool {
-        self.agent.is_complete(schedule)
     }
 
     /// Passes a fresh reading to the agent's problem.

@@ -106,7 +106,7 @@ impl<F: NorFlash> StateDraft<'_, F> {
     /// Makes the state valid. Returns once it would survive a power cut.
     ///
     /// # Errors
-    /// [`StorageFault`] if the flash fails.
+    /// [`StorageFault`] if the flash fails, or does not hold what was written: some flash ignores writes silently.
     pub fn commit(mut self) -> Result<(), StorageFault> {
         // The header needs an erased sector even if the state has no words.
         let last = self.pending.take().map(|word| [word, BLANK]);
@@ -115,7 +115,9 @@ impl<F: NorFlash> StateDraft<'_, F> {
         let length = words * WORD_BYTES as u32;
         let header = [length, number, checksum(sum, &[length, number]), BLANK];
         storage.flash.write(from, bytemuck::cast_slice(&header)).map_err(|_| StorageFault)?;
-        storage.newest = Some(StateRecord { at: from, length, number });
+        let written =
+            storage.record(from).filter(|record| (record.length, record.number) == (length, number));
+        storage.newest = Some(written.ok_or(StorageFault)?);
         Ok(())
     }
 }
@@ -227,11 +229,13 @@ impl<F: NorFlash> BoardStorage<F> {
 
     /// Invalidates all saved states. Errors of the flash are ignored: there is nothing left to try.
     pub fn invalidate(&mut self) {
-        if self.newest.take().is_some() {
-            for at in self.ring().step_by(F::ERASE_SIZE) {
-                if self.record(at).is_some() {
-                    let _ = self.flash.erase(at, at + F::ERASE_SIZE as u32);
-                }
+        let Some(newest) = self.newest.take() else { return };
+        let size = F::ERASE_SIZE as u32;
+        let last = newest.at / size * size;
+        // The newest goes last: after a power cut an older one would count.
+        for at in self.ring().step_by(F::ERASE_SIZE).filter(|&at| at != last).chain([last]) {
+            if self.record(at).is_some() {
+                let _ = self.flash.erase(at, at + size);
             }
         }
     }

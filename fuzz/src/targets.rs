@@ -215,9 +215,6 @@ fn run_page(page: &Page<'_>) {
         _ => None,
     };
     for _ in 0..8 {
-        if let Pace::Deadline { schedule, .. } = &page.pace {
-            let _ = agent.is_complete(schedule);
-        }
         let mut frame = [0; 512];
         while let Ok(Some(_)) = agent.poll_frame(&mut frame) {}
         agent.end_round();

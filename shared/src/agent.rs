@@ -4,8 +4,8 @@
 //!
 //! 1. sends what [`Agent::poll_frame`] returns until it returns `None`,
 //! 2. passes on what arrives with [`Agent::receive`],
-//! 3. ends the round: with [`Agent::end_round`] in lock-step when [`Agent::is_complete`] or at a deadline and in free-running
-//!    mode whenever its own clock says so, or with [`Agent::end_on_beat`] where a common beat ends the rounds of all.
+//! 3. ends the round: with [`Agent::end_round`] whenever the host or its own clock says so, or with [`Agent::end_on_beat`] where
+//!    a common beat ends the rounds of all.
 //!
 //! It is made of machines, each with tests of its own. `LedgerState` computes: payloads come in, and decisions, trackers and the next
 //! payload come out. `Membership` decides which epoch it is and who belongs to it, without a float; it owns `RoundSync`, which finds the
@@ -53,7 +53,6 @@ use ledger_state::LedgerState;
 use membership::Membership;
 use outbox::Due;
 
-use crate::graph::Schedule;
 use crate::problem::{Mismatch, Problem};
 use crate::wire::frame::{DATA_HEADER_MAX, MEMBERS_HEADER_MAX};
 use crate::wire::payload::Width;
@@ -305,24 +304,6 @@ where
     pub fn largest_frame(&self) -> usize {
         let data = DATA_HEADER_MAX + Width::Full.payload_bytes(self.ledger.words());
         data.max(MEMBERS_HEADER_MAX + MemberSet::BYTES)
-    }
-
-    /// Whether every sender of the schedule was heard in this round, or is in the next one already. An agent that waits to take
-    /// part follows whomever it hears.
-    pub fn is_complete(&self, schedule: &impl Schedule) -> bool {
-        if self.is_waiting() {
-            return self.membership.rounds.has_heard();
-        }
-        let mut is_complete = true;
-        schedule.heard_by(usize::from(self.config.id), self.round(), |sender| {
-            let is_due = self.members().contains(sender as u16);
-            let has_sent = |index: usize| {
-                let (peer, reception) = self.ledger.peers.active_at(index);
-                usize::from(peer.sender) == sender && (reception.is_heard || reception.early_round.is_some())
-            };
-            is_complete &= !is_due || (0..self.ledger.peers.active()).any(has_sent);
-        });
-        is_complete
     }
 
     /// Whether it takes no part in rounds: it has no ledger, or does not know the round.

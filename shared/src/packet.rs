@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 /// The text that [`SCHEMA`] is a hash of, besides the format of frames.
 const LAYOUT: &str = "\
     frame:0,sealed;boot:1,board,schema:u32,build:u64,chip:u64?,window:u16,reset,panic:str?,page;\
-    telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,late:u32,\
+    telemetry:2,agent:u16,air_round:u32,round:u32,epoch:u32,digest:u32,heard:u16,is_stopped:bool,refused:u32,\
     deepest_stack_bytes:u32?,slot_error_us:i32?,radio:(rssi_dbm:i16?,lqi:u8?,damaged:u32?,busy:u32,restarts:u32)?,x:f32*;\
     start:3,air_round:u32;round_over:4,air_round:u32,frames:u16,digest:u32?;state_request:5,from:u32;state:6,from:u32,words:u32*;mark:7,number:u32;\
     reset:8;service:9;page:10,offset:u32,bytes:u8*;identify:11;taken:12,round:u32,senders:u8*;\

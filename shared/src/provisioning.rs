@@ -17,7 +17,6 @@ pub use page_problem::{PageData, PageProblem};
 
 use crate::{
     agent,
-    graph::Graph,
     problem::AnyProblem,
     slots::Superframe,
     wire::{self, seal::KEY_BYTES},
@@ -27,7 +26,7 @@ use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Words of the packed decision that firmware is built for: a policy evaluation with 20 states and 5 features.
 pub const BOARD_WORDS: usize = 45;
@@ -136,13 +135,6 @@ pub enum WriteError {
 pub enum Pace {
     /// The host, which plays the air and knows what is still on its way.
     Air,
-    /// The agent itself: when it heard everybody it should hear, at the latest after this time.
-    Deadline {
-        /// Longest round.
-        us: u32,
-        /// The graph of the agents that it should hear.
-        schedule: Graph,
-    },
     /// The agent's own clock, with the newest of what it heard.
     Period {
         /// Length of a round.

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use fabswarm_shared::agent::Config;
-use fabswarm_shared::graph::{Graph, Topology};
 use fabswarm_shared::problem::{
     AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples,
     SensorTrust,
@@ -342,8 +341,6 @@ fn write_page() {
     };
     let superframe = Superframe::plan(&SlotConfig::default()).unwrap();
     let slots = Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 };
-    let deadline =
-        Pace::Deadline { us: 1000, schedule: Graph { topology: Topology::Ring, agents: 10, seed: 1 } };
     let samples = Samples { features: &features, labels: &[1, 0, 2] };
     let readings = Readings { basis: &features, values: &[1.0, 2.0, 3.0] };
     let (classes, regularisation) = (Classes(3), 0.5);
@@ -354,7 +351,6 @@ fn write_page() {
     for (name, pace, problem) in [
         ("seed-policy-evaluation", page.pace, page.problem),
         ("seed-slots", slots, page.problem),
-        ("seed-deadline", deadline, page.problem),
         ("seed-tuning", page.pace, tuning),
         ("seed-cleaning", page.pace, AnyProblem::HyperCleaning(cleaning)),
         ("seed-trust", page.pace, AnyProblem::SensorTrust(trust)),

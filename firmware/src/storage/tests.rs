@@ -173,10 +173,11 @@ fn a_power_cut_leaves_the_state_before_or_the_new_one() {
         for round in 1..=5 {
             save(&mut storage(&mut bytes, usize::MAX), &[round; WORDS]).unwrap();
         }
-        save(&mut storage(&mut bytes, power), &[6; WORDS]).unwrap();
+        let is_saved = save(&mut storage(&mut bytes, power), &[6; WORDS]).is_ok();
         // The last part of the header is blank, whether it was written or not.
         let expected = if power >= NEEDED - WORD_BYTES { 6 } else { 5 };
         assert_eq!(loaded(&mut bytes), Some(vec![expected; WORDS]), "power for {power} bytes");
+        assert_eq!(is_saved, expected == 6, "power for {power} bytes");
     }
 }
 
@@ -199,6 +200,17 @@ fn a_state_that_could_not_be_replaced_counts_no_more() {
     assert_eq!(save(&mut storage, &[3; 4 * SECTOR]), Err(StorageFault));
     storage.invalidate();
     assert_eq!(loaded(&mut bytes), None);
+}
+
+#[test]
+fn a_power_cut_while_states_are_invalidated_brings_no_old_one_back() {
+    for power in 0..4 {
+        let mut bytes = vec![0xFF; 4 * SECTOR];
+        (1..=3).for_each(|round| save(&mut storage(&mut bytes, usize::MAX), &[round; 25]).unwrap());
+        storage(&mut bytes, power).invalidate();
+        let left = loaded(&mut bytes);
+        assert!(left.is_none() || left == Some(vec![3; 25]), "power for {power} sectors: {left:?}");
+    }
 }
 
 /// Regression: two of sixteen sectors took all states, and were worn out after 20,000 rounds.
@@ -291,6 +303,7 @@ fn a_flash_that_ignores_writes_is_noticed() {
     let mut bytes = vec![0xFF; 10 * SECTOR];
     let mut storage = storage(&mut bytes, 0);
     assert_eq!(storage.boots(1, 1).unwrap().store(1), Err(StorageFault));
+    assert_eq!(save(&mut storage, &[1; 5]), Err(StorageFault));
 }
 
 #[test]

@@ -29,8 +29,6 @@ pub(super) struct RoundSync {
     support: Corroboration,
     /// The agent's round when it last heard data of its own round, or found the round.
     data_at: u32,
-    /// The agent's round when it last heard a frame of the present round.
-    heard_at: Option<u32>,
     /// A round of one sender that is far ahead.
     jump: Claim,
 }
@@ -55,7 +53,7 @@ impl RoundSync {
     /// The state of an agent in round `own` that does not know the swarm's; with `lead` 0 it cannot be before the agent's own.
     pub(super) fn pending(own: u32, lead: Option<i32>) -> Self {
         let (support, jump) = (Corroboration::default(), Claim::default());
-        Self { own, is_pending: true, lead, claimed: 0, support, data_at: 0, heard_at: None, jump }
+        Self { own, is_pending: true, lead, claimed: 0, support, data_at: 0, jump }
     }
 
     /// Takes the agent's own round for the swarm's.
@@ -103,7 +101,7 @@ impl RoundSync {
         let ahead = frame_round.wrapping_sub(self.own) as i32;
         let reach = ahead.saturating_add_unsigned(late);
         if let Some(lead) = self.lead.filter(|&lead| ahead <= lead) {
-            return if reach >= lead { self.hear() } else { FrameAge::Rejected };
+            return if reach >= lead { FrameAge::Current } else { FrameAge::Rejected };
         }
         if self.support.is_over(self.own, EXPIRY_ROUNDS) || ahead > self.claimed.saturating_add_unsigned(late)
         {
@@ -115,19 +113,7 @@ impl RoundSync {
             return FrameAge::Rejected;
         }
         (self.lead, self.support) = (Some(self.claimed), Corroboration::default());
-        self.hear();
         FrameAge::Advanced
-    }
-
-    /// Notes that a frame of the present round was heard.
-    pub(super) const fn hear(&mut self) -> FrameAge {
-        self.heard_at = Some(self.own);
-        FrameAge::Current
-    }
-
-    /// Whether a frame of the present round was heard in this round of the agent.
-    pub(super) fn has_heard(&self) -> bool {
-        self.heard_at == Some(self.own)
     }
 
     /// Whether a sender can be in `round`, as far as one frame can show it, if this agent took its frame of the round
@@ -167,9 +153,7 @@ mod tests {
         assert_eq!((observed(&mut sync, 502, 2, 0), sync.present()), (FrameAge::Advanced, 502));
         assert_eq!(observed(&mut sync, 502, 2, 0), FrameAge::Current);
         assert_eq!(observed(&mut sync, 502, 3, 0), FrameAge::Rejected);
-        assert!(!sync.has_heard());
         assert_eq!(observed(&mut sync, 502, 3, 1), FrameAge::Current);
-        assert!(sync.has_heard());
         // The agent has followed a recording.
         for own in 4..6 {
             assert_eq!(

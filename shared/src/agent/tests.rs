@@ -118,12 +118,6 @@ fn swarm_after(rounds: u32) -> Vec<Small> {
     agents
 }
 
-/// Lets an agent enter an epoch.
-fn enter(agent: &mut Small, epoch: Epoch, members: MemberSet) {
-    agent.membership.enter(agent.config.id, epoch, members);
-    agent.begin_epoch();
-}
-
 /// `Σt + Σ(σ − ρ) = Σd` over those who are in the highest epoch.
 fn check_invariant(agents: &[Small]) {
     let epoch = agents.iter().map(Agent::epoch).max().unwrap();
@@ -325,47 +319,6 @@ fn a_reset_forgets_everything() {
     let mut stopped = agent(Config { steps, order: Order::CombineFirst, ..config(2) });
     assert!(stopped.end_round().fault.is_some());
     is_as_new(&mut stopped);
-}
-
-/// Agents that hear the next two of the swarm.
-struct NextTwo;
-
-impl Schedule for NextTwo {
-    fn agents(&self) -> usize {
-        AGENTS
-    }
-
-    fn heard_by(&self, agent: usize, _: u32, visit: impl FnMut(usize)) {
-        [(agent + 1) % AGENTS, (agent + 2) % AGENTS].into_iter().for_each(visit);
-    }
-}
-
-#[test]
-fn a_round_is_complete_when_everybody_due_was_heard() {
-    let mut agents = swarm_after(3);
-    let sent = frames(&mut agents);
-    let give = |agents: &mut [Small], sender: usize| {
-        let _ = agents[0].receive(Origin::Clear, &sent[sender].1);
-        agents[0].is_complete(&NextTwo)
-    };
-    assert!(!agents[0].is_complete(&NextTwo));
-    assert!(!give(&mut agents, 3), "nobody waits for agent 3");
-    assert!(!give(&mut agents, 1));
-    assert!(give(&mut agents, 2));
-    // An agent that is a round ahead has been heard, and one that is no member is not waited for.
-    agents[0].end_round();
-    for agent in &mut agents[1..] {
-        (0..2).for_each(|_| assert_eq!(agent.end_round().fault, None));
-    }
-    let ahead = frames(&mut agents[1..]);
-    for (at, is_complete) in [(0, false), (1, true)] {
-        let _ = agents[0].receive(Origin::Clear, &ahead[at].1);
-        assert_eq!(agents[0].is_complete(&NextTwo), is_complete);
-    }
-    let mut members = *agents[0].members();
-    [1, 2].into_iter().for_each(|id| members.remove(id));
-    enter(&mut agents[0], numbered(2048), members);
-    assert!(agents[0].is_complete(&NextTwo));
 }
 
 /// A frame as bytes.

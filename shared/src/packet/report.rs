@@ -82,8 +82,6 @@ pub struct Telemetry {
     pub is_stopped: bool,
     /// Frames that were not taken since the start, whatever the reason.
     pub refused: u32,
-    /// Rounds that ended at their deadline since the start, without all expected frames.
-    pub late: u32,
     /// The most stack its board used since the start, in bytes, where the board can tell.
     pub deepest_stack_bytes: Option<u32>,
     /// By how much the last frame that was heard in slots came later than the agent's clock expected it.

@@ -2,7 +2,6 @@
 
 extern crate std;
 use super::*;
-use crate::graph::Topology;
 use crate::problem::{
     Classes, HyperCleaning, HyperTuning, Mismatch, NoiseKey, PolicyEvaluation, Problem, Readings, Samples,
     SensorTrust, Shape,
@@ -21,10 +20,7 @@ fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
         chip: None,
         boot_floor: 1,
         agent: agent::Config::founder(3, 10),
-        pace: Pace::Deadline {
-            us: 20_000,
-            schedule: Graph { topology: Topology::Ring, agents: 10, seed: 4 },
-        },
+        pace: Pace::Period { us: 20_000 },
         rounds: 1000,
         save_every: 1,
         start: &[0.5, -0.0],

@@ -49,8 +49,13 @@ impl LinkSource {
                     rounds.end - 1
                 );
                 let window = rounds.end - rounds.start;
-                let remedy = remedy(scenario);
-                Diagnostic::new(what, format!("{remedy}, or raise network.connectivity_window (now {window})"))
+                let (remedy, key) = (remedy(scenario), scenario.network.connectivity_window);
+                let wider = if window < key {
+                    format!("swarm.rounds (now {window}), which is less than network.connectivity_window ({key})")
+                } else {
+                    format!("network.connectivity_window (now {window})")
+                };
+                Diagnostic::new(what, format!("{remedy}, or raise {wider}"))
             })
     }
 

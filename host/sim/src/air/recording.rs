@@ -49,6 +49,13 @@ impl Recording {
                           `graphs`";
             Diagnostic::new(what, remedy)
         })?;
+        if keys.n == 0 {
+            return Err(Diagnostic::of_file(
+                path,
+                "it has graphs of no agents",
+                "give `n` and `graphs` of the swarm",
+            ));
+        }
         if keys.n != agents {
             let what = format!("{shown} has graphs of {} agents, and the swarm has {agents}", keys.n);
             return Err(Diagnostic::new(what, format!("set swarm.agents = {}", keys.n)));
@@ -95,6 +102,11 @@ mod tests {
     fn errors_name_file_key_and_remedy() {
         assert!(Recording::read("", 2).unwrap_err().to_string().contains("network.graphs"));
         assert!(read(r#"{"n": 2, "graphs": ["32"]}"#, 3).unwrap_err().contains("swarm.agents = 2"));
+        assert!(
+            read(r#"{"n": 0, "graphs": []}"#, 3)
+                .unwrap_err()
+                .contains("it has graphs of no agents\nhelp: give")
+        );
         assert!(read(r#"{"n": 2, "graphs": []}"#, 2).unwrap_err().contains("`graphs`"));
         assert!(read(r#"{"n": 2, "graphs": ["3x"]}"#, 2).unwrap_err().contains("graphs[0]"));
         assert!(read("{}", 2).unwrap_err().contains("is not a file of recorded graphs"));

@@ -57,7 +57,6 @@ impl Membership {
             self.rounds.doubt(Some(0));
         }
         if !self.rounds.is_pending {
-            self.rounds.hear();
             return round.saturating_add(late) >= self.rounds.own;
         }
         if let Frame::Hello(hello) = frame {

@@ -150,13 +150,12 @@ fn packet_line(packet: &Packet) -> String {
             ))
         }
         Packet::Telemetry(telemetry, _) => format!(
-            "round {}, epoch {}, digest {:08x}, heard {}, refused {}, late {}{}",
+            "round {}, epoch {}, digest {:08x}, heard {}, refused {}{}",
             telemetry.round,
             telemetry.epoch,
             telemetry.digest,
             telemetry.heard,
             telemetry.refused,
-            telemetry.late,
             if telemetry.is_stopped { ", stopped by a fault" } else { "" }
         ),
         Packet::Frame(frame) => format!("frame of {} bytes", frame.len()),
