@@ -16,6 +16,9 @@ impl From<Option<f64>> for MetricValue {
     }
 }
 
+/// The remedy for tables that a run cannot go on with.
+pub(super) const BEGIN_ANEW: &str = "put metrics.csv and times.csv back as they were; or move both away, with their `.part`, to begin new ones";
+
 /// A CSV file whose first column is the round.
 #[derive(Debug)]
 pub(super) struct MetricsTable {
@@ -26,7 +29,7 @@ impl MetricsTable {
     /// The text to begin a table with: its header and, where the run goes on at round `resumed`, the rows before it.
     ///
     /// # Errors
-    /// When the table of the earlier run has other columns.
+    /// When the table of the earlier run cannot be read, or has other columns.
     pub(super) fn beginning(
         folder: &RunFolder,
         name: &str,
@@ -34,14 +37,14 @@ impl MetricsTable {
         resumed: Option<u32>,
     ) -> Result<String, Error> {
         let header = format!("{}\n", columns.join(","));
-        let (Some(resumed), Some(left)) = (resumed, folder.left_of(name)) else { return Ok(header) };
-        let Some(rows) = left.strip_prefix(&header) else {
-            return Err(Error::resume(
-                &folder.path().join(name),
-                "its columns are those of another version",
-                "move that file away to go on with a new one",
-            ));
+        let Some(resumed) = resumed else { return Ok(header) };
+        let refuse = |what: String| Error::resume(&folder.path().join(name), what, BEGIN_ANEW);
+        let Some(left) = folder.left_of(name).map_err(|error| refuse(error.to_string()))? else {
+            return Ok(header);
         };
+        let rows = left
+            .strip_prefix(&header)
+            .ok_or_else(|| refuse("its columns are not those of this version".to_owned()))?;
         // A row that a kill cut in two has no end of line.
         let whole = rows.split_inclusive('\n').filter(|row| row.ends_with('\n'));
         let is_before = |row: &&str| {
@@ -99,6 +102,11 @@ mod tests {
         rows.push([MetricValue::Count(10), MetricValue::Number(0.5), MetricValue::Number(2.0)]).unwrap();
         rows.finish().unwrap();
         assert_eq!(begin(Some(11)), "round,loss,strength\n5,1e-9,\n10,0.5,2.0\n");
-        assert!(MetricsTable::beginning(&run, "m.csv", &["round"], Some(11)).is_err());
+        let refused = || {
+            MetricsTable::beginning(&run, "m.csv", &["round"], Some(11)).map(drop).unwrap_err().to_string()
+        };
+        assert!(refused().contains("m.csv: its columns are not those of this version\nhelp: put"));
+        std::fs::write(folder.path().join("m.csv"), b"round\n\xff\n").unwrap();
+        assert!(refused().contains("m.csv: stream did not contain valid UTF-8\nhelp: put"));
     }
 }

@@ -11,7 +11,7 @@
 //! | `summary.json`, `model.safetensors` | what came of it |
 
 use super::events::Events;
-use super::metrics_table::{MetricValue, MetricsTable};
+use super::metrics_table::{BEGIN_ANEW, MetricValue, MetricsTable};
 use super::summary::TrainingSummary;
 use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, model_file, weights_figure, weights_table};
 use crate::device::MemoryUse;
@@ -84,7 +84,7 @@ impl TrainingReport {
     /// Starts the files of `folder`, or goes on with them at round `resumed`.
     ///
     /// # Errors
-    /// When they cannot be written, or are not of this version.
+    /// When they cannot be written, are not of this version, or have lost rows.
     pub fn start(
         folder: &RunFolder,
         resolved: &ResolvedScenario,
@@ -93,6 +93,10 @@ impl TrainingReport {
         let names = |columns: &[ReportColumn]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
         let metrics = MetricsTable::beginning(folder, METRICS, &names(&COLUMNS), resumed)?;
         let times = MetricsTable::beginning(folder, TIMES, &names(&TIME_COLUMNS), resumed)?;
+        if !rounds(&metrics).eq(rounds(&times)) {
+            let what = format!("{METRICS} and {TIMES} have rows of different rounds");
+            return Err(Error::resume(folder.path(), what, BEGIN_ANEW));
+        }
         folder.write(SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
         Ok(TrainingReport {
             metrics: MetricsTable::start(folder, METRICS, &metrics)?,
@@ -136,4 +140,9 @@ impl TrainingReport {
         folder.write("summary.json", summary_json(resolved, outcome).as_bytes())?;
         Ok(())
     }
+}
+
+/// The first cell of every row.
+fn rounds(table: &str) -> impl Iterator<Item = Option<&str>> {
+    table.lines().map(|row| row.split(',').next())
 }

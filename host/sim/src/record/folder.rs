@@ -121,9 +121,18 @@ impl RunFolder {
     }
 
     /// The content of a file that grows, as an earlier run left it: its finished part, or else the whole.
-    pub fn left_of(&self, name: &str) -> Option<String> {
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn left_of(&self, name: &str) -> io::Result<Option<String>> {
         let PartPath { part, whole } = self.part_path(name);
-        fs::read_to_string(part).or_else(|_| fs::read_to_string(whole)).ok()
+        for path in [part, whole] {
+            match fs::read_to_string(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                read => return read.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// Starts a file that grows during the run.
@@ -163,7 +172,9 @@ impl GrowingFile {
     /// # Errors
     /// [`Error::Unwritable`] when the disk is full or the file gone.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write_all(bytes).map_err(|source| self.path.unwritable(source))
+        // A file without a name takes bytes without an error, and nobody finds them.
+        let named = fs::metadata(&self.path.part);
+        named.and_then(|_| self.file.write_all(bytes)).map_err(|source| self.path.unwritable(source))
     }
 
     /// Gives the file its name, once nothing more is to come.
@@ -230,6 +241,18 @@ mod tests {
         assert!(RunFolder::at(folder.path()).is_ok());
         fs::write(folder.path().join("notes.txt"), "mine").unwrap();
         assert!(matches!(RunFolder::at(folder.path()), Err(Error::NotEmpty { .. })));
+    }
+
+    #[test]
+    fn a_file_grows_only_while_its_folder_is_there() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("run");
+        let run = RunFolder::at(&path).unwrap();
+        let mut file = run.growing_file("metrics.csv").unwrap();
+        file.append(b"1\n").unwrap();
+        fs::rename(&path, parent.path().join("elsewhere")).unwrap();
+        let message = file.append(b"2\n").unwrap_err().to_string();
+        assert!(message.contains("run/metrics.csv: No such file"), "{message}");
     }
 
     #[test]
