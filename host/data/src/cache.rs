@@ -15,7 +15,8 @@ use super::error::io_error;
 /// The cache folder: one folder per entry.
 #[derive(Debug, Clone)]
 pub struct Cache {
-    root: PathBuf,
+    /// `None` where the environment names no folder, which only matters once something is looked for in it.
+    root: Option<PathBuf>,
 }
 
 /// The presence of an entry in the cache, by file names alone; [`Cache::checked_folder`] compares the bytes.
@@ -30,34 +31,36 @@ pub enum CacheState {
 }
 
 impl Cache {
-    /// Finds the cache where [`cache_folder::find`] does.
-    ///
-    /// # Errors
-    /// When none of these variables is set.
-    pub fn from_environment() -> Result<Self, Diagnostic> {
-        let what = "no cache folder: neither XDG_CACHE_HOME nor HOME is set";
-        let none = || Diagnostic::new(what, "set FABSWARM_CACHE to a folder");
-        Ok(Self { root: cache_folder::find().ok_or_else(none)? })
+    /// The cache where [`cache_folder::find`] finds it.
+    pub fn from_environment() -> Self {
+        Self { root: cache_folder::find() }
     }
 
     /// A cache in a folder of the caller's choice.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: Some(root.into()) }
     }
 
     /// Its folder.
-    pub fn root(&self) -> &Path {
-        &self.root
+    ///
+    /// # Errors
+    /// When the environment names none.
+    pub fn root(&self) -> Result<&Path, Diagnostic> {
+        let what = "no cache folder: neither XDG_CACHE_HOME nor HOME is set";
+        self.root.as_deref().ok_or_else(|| Diagnostic::new(what, "set FABSWARM_CACHE to a folder"))
     }
 
     /// The folder of an entry, whether it exists or not.
-    pub fn folder(&self, entry: &Entry) -> PathBuf {
-        self.root.join(&entry.name)
+    ///
+    /// # Errors
+    /// As [`Cache::root`].
+    pub fn folder(&self, entry: &Entry) -> Result<PathBuf, Diagnostic> {
+        Ok(self.root()?.join(&entry.name))
     }
 
     /// Looks which files of an entry are there, without reading them.
     pub fn state(&self, entry: &Entry) -> CacheState {
-        let folder = self.folder(entry);
+        let Ok(folder) = self.folder(entry) else { return CacheState::Absent };
         let is_there = |file: &File| locate(&folder, file).is_some();
         if entry.files().all(is_there) {
             CacheState::Present
@@ -73,7 +76,7 @@ impl Cache {
     /// # Errors
     /// When a file is missing or differs; the message names the command that helps.
     pub fn checked_folder(&self, entry: &Entry) -> Result<PathBuf, Diagnostic> {
-        let folder = self.folder(entry);
+        let folder = self.folder(entry)?;
         for file in entry.files() {
             let path = locate(&folder, file).ok_or_else(|| {
                 let what = format!("{} is missing", folder.join(&file.name).display());
@@ -90,7 +93,7 @@ impl Cache {
 
     /// Returns whether a file is there with the right bytes.
     pub(super) fn holds(&self, entry: &Entry, file: &File) -> Result<bool, Diagnostic> {
-        match locate(&self.folder(entry), file) {
+        match locate(&self.folder(entry)?, file) {
             Some(path) => Ok(content_mismatch(&path, file)?.is_none()),
             None => Ok(false),
         }
@@ -183,8 +186,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path());
         let entry = find("mnist").unwrap();
-        fs::create_dir(cache.folder(entry)).unwrap();
-        fs::write(cache.folder(entry).join("train-images-idx3-ubyte"), b"cut").unwrap();
+        let folder = cache.folder(entry).unwrap();
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("train-images-idx3-ubyte"), b"cut").unwrap();
         assert_eq!(cache.state(entry), CacheState::Partial);
         let message = cache.checked_folder(entry).unwrap_err().to_string();
         for part in [

@@ -55,7 +55,7 @@ pub fn fetch(
     force: bool,
     report: &mut dyn FnMut(FetchProgress),
 ) -> Result<FetchOutcome, Diagnostic> {
-    let folder = cache.folder(entry);
+    let folder = cache.folder(entry)?;
     fs::create_dir_all(&folder).map_err(io_error(&folder))?;
     let _lock = lock(&folder, entry)?;
     let partial = folder.join(".partial");

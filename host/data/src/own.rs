@@ -6,11 +6,8 @@ use fabswarm_diagnostic::Diagnostic;
 
 use super::error::in_file;
 use super::{Dataset, Features, Inputs, LabelledSamples};
-use fabswarm_sim::data_file::{SampleFile, SampleLabels, SampleRows};
+use fabswarm_sim::data_file::{NUMBER_OF_AGENT, SampleFile, SampleLabels, SampleRows};
 use safetensors::SafeTensors;
-
-/// More agents than any swarm has.
-const MOST_AGENTS: usize = 1_000_000;
 
 /// Optional columns of the training samples, beside their true labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,11 +45,11 @@ fn has_samples(path: &Path) -> bool {
     SafeTensors::deserialize(&bytes).is_ok_and(|tensors| tensors.names().contains(&"x_train"))
 }
 
-/// Reads such a file.
+/// Reads such a file, for a swarm of `agents` agents.
 ///
 /// # Errors
 /// When it cannot be read, or a column, row or number in it is wrong.
-pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Diagnostic> {
+pub fn read(path: &Path, agents: usize) -> Result<(Dataset, OwnColumns), Diagnostic> {
     let (file, labels) = SampleFile::read_labelled(path)?;
     let SampleLabels { given, truth, test, validation, classes } = labels;
     if test.is_empty() {
@@ -60,7 +57,7 @@ pub fn read(path: &Path) -> Result<(Dataset, OwnColumns), Diagnostic> {
     }
     let columns = OwnColumns {
         validation,
-        agent: file.whole(&file.train, "agent", MOST_AGENTS, "number agents from 0 on")?,
+        agent: file.whole(&file.train, "agent", agents, NUMBER_OF_AGENT)?,
         given: truth.is_some().then(|| given.clone()),
     };
     let samples = |rows: &SampleRows, labels| LabelledSamples {
@@ -84,7 +81,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own.csv");
         std::fs::write(&path, text).unwrap();
-        read(&path).map_err(|error| error.to_string().replace(&path.display().to_string(), "own.csv"))
+        read(&path, 2).map_err(|error| error.to_string().replace(&path.display().to_string(), "own.csv"))
     }
 
     #[test]
@@ -119,12 +116,21 @@ mod tests {
                 "a,label,split\n1,0.5,train\n1,1,test\n",
                 "own.csv: `label` of sample 2 is 0.5, and it may be 0 to 255\nhelp: number classes",
             ),
-            ("a,label,split\n1,0,train\n", "own.csv: there are no test samples\nhelp: "),
+            ("a,label,split\n1,0,train\n2,1,train\n", "own.csv: there are no test samples\nhelp: "),
             (
                 "a,label,split\n1,1,train\n2,2,train\n1,1,test\n",
-                "own.csv: the least label is 1: class 0 has no sample\nhelp: number classes from 0",
+                "own.csv: there is a label 1, and class 0 has no sample\nhelp: number classes from 0",
             ),
-            ("a,label,agent,split\n1,0,-1,train\n1,0,0,test\n", "own.csv: `agent` of sample 2 is -1, and "),
+            (
+                "a,label,split\n1,0,train\n2,5,train\n1,10,test\n",
+                "own.csv: there is a label 5, and class 1 has no sample\nhelp: number classes from 0 to 255, without gaps",
+            ),
+            ("a,label,split\n1,0,train\n1,0,test\n", "own.csv: all labels are 0\nhelp: give samples of two"),
+            ("a,label,agent,split\n1,0,-1,train\n1,1,0,test\n", "own.csv: `agent` of sample 2 is -1, and "),
+            (
+                "a,label,agent,split\n1,0,1,train\n1,1,2,train\n1,1,0,test\n",
+                "own.csv: `agent` of sample 3 is 2, and it may be 0 to 1\nhelp: correct the number, or raise swarm.agents",
+            ),
             (
                 "a,label,validation,split\n1,0,2,train\n1,0,0,test\n",
                 "own.csv: `validation` of sample 2 is 2, and it may be 0 to 1\nhelp: ",

@@ -41,6 +41,9 @@ pub struct ShardConfig {
 ///
 /// # Errors
 /// When the samples cannot be partitioned (see [`dirichlet`]), or an agent has too few of one kind.
+///
+/// # Panics
+/// When `own` was read for a larger swarm.
 pub fn deal(
     labels: &[u8],
     classes: usize,
@@ -88,16 +91,7 @@ pub fn deal(
 fn by_agent(agents: &[usize], count: usize) -> Result<Vec<Vec<u32>>, Diagnostic> {
     let mut dealt = vec![Vec::new(); count];
     for (sample, &agent) in (0..).zip(agents) {
-        let list: &mut Vec<u32> = dealt.get_mut(agent).ok_or_else(|| {
-            Diagnostic::new(
-                format!(
-                    "training sample {sample} is of agent {agent}, and the swarm has agents 0 to {}",
-                    count - 1
-                ),
-                "raise swarm.agents, or correct the column `agent`",
-            )
-        })?;
-        list.push(sample);
+        dealt[agent].push(sample);
     }
     match dealt.iter().position(|samples| samples.len() < FEWEST_SAMPLES) {
         Some(agent) => Err(Diagnostic::new(

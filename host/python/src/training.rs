@@ -59,7 +59,7 @@ mod present {
             // Before the data are loaded, which can take long.
             RunFolder::check_is_free(out)?;
         }
-        let prepared = TrainingSetup::new(&Cache::from_environment()?, scenario)?;
+        let prepared = TrainingSetup::new(&Cache::from_environment(), scenario)?;
         let mut trainer = TrainingPlan::new(device, &prepared, resolved)?.start(None)?;
         let folder = match out.as_os_str().is_empty() {
             true => RunFolder::numbered(Path::new("runs"), "train")?,

@@ -10,13 +10,14 @@ mod samples;
 #[cfg(feature = "safetensors")]
 mod tensors;
 
-pub use samples::{SampleFile, SampleLabels, SampleRows};
+pub use samples::{NUMBER_OF_AGENT, SampleFile, SampleLabels, SampleRows};
 
 use crate::csv_rows::csv_rows;
 use crate::npz::{self, NpyArray};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A cell of a table.
@@ -59,8 +60,7 @@ impl DataFile {
         let refuse = |what: &str, remedy: &str| Err(Diagnostic::of_file(path, what, remedy));
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Diagnostic::of_file(path, error, "check the path"))?;
+                let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
                 DataTable::from_csv(path, &text).map(Self::Table)
             }
             Some("npz") => npz::read(path).map(Self::Arrays),
@@ -165,6 +165,10 @@ impl DataTable {
         let (_, names) = lines
             .next()
             .ok_or_else(|| Diagnostic::of_file(path, "it is empty", "begin with a line of names"))?;
+        if let Some(name) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+            let what = format!("the line of names has `{}` twice", names[name]);
+            return Err(Diagnostic::of_file(path, what, "give each column a name of its own"));
+        }
         let (mut rows, mut numbers) = (Vec::new(), Vec::new());
         for (at, cells) in lines {
             if cells.len() != names.len() {
@@ -175,8 +179,21 @@ impl DataTable {
             rows.push(cells.into_iter().map(cell).collect());
             numbers.push(at);
         }
+        if rows.is_empty() {
+            let what = "it has a line of names and no rows";
+            return Err(Diagnostic::of_file(path, what, "give a row for each sample"));
+        }
         Ok(Self { path: path.to_owned(), names, rows, numbers })
     }
+}
+
+/// The error for a file that cannot be read.
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> Diagnostic {
+    if error.kind() != io::ErrorKind::InvalidData {
+        return Diagnostic::of_file(path, error, "check the path");
+    }
+    let remedy = format!("convert it: iconv -f latin1 -t utf-8 '{}' > utf-8.csv", path.display());
+    Diagnostic::of_file(path, "it is not UTF-8", remedy)
 }
 
 fn cell(text: String) -> DataCell {
@@ -238,6 +255,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, content, expected) in [
             ("a.csv", "", "it is empty\nhelp: begin with a line of names"),
+            ("a.csv", "a,b\n", "a.csv: it has a line of names and no rows\nhelp: "),
+            ("a.csv", "a,b,a\n1,2,3\n", "a.csv: the line of names has `a` twice\nhelp: "),
             ("a.csv", "a,b\n1\n", "row 2 has 1 cells, and there are 2 names\nhelp: "),
             ("a.npz", "a,b\n", "not an archive of numpy.savez"),
             ("a.txt", "a,b\n", "it is none of .csv, .npz and .safetensors\nhelp: "),
@@ -252,6 +271,19 @@ mod tests {
             let message = DataFile::read(&path).unwrap_err().to_string();
             assert!(message.contains(expected), "{name}: {message}");
         }
-        assert!(DataFile::read(&folder.path().join("none.csv")).unwrap_err().to_string().contains("help: "));
+        for name in ["none.csv", "none.npz"] {
+            let message = DataFile::read(&folder.path().join(name)).unwrap_err().to_string();
+            assert!(
+                message.contains("No such file") && message.ends_with("help: check the path"),
+                "{message}"
+            );
+        }
+        let latin = folder.path().join("latin.csv");
+        std::fs::write(&latin, b"gr\xf6\xdfe,label\n1,0\n").unwrap();
+        let message = DataFile::read(&latin).unwrap_err().to_string();
+        assert!(
+            message.contains("it is not UTF-8\nhelp: convert it: iconv -f latin1 -t utf-8 '"),
+            "{message}"
+        );
     }
 }

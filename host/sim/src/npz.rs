@@ -1,5 +1,6 @@
 //! NumPy's archives of arrays, as `numpy.savez` writes them.
 
+use crate::data_file::unreadable;
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +25,7 @@ pub struct NpyArray {
 pub fn read(path: &Path) -> Result<BTreeMap<String, NpyArray>, Diagnostic> {
     let refuse = |what: String| Diagnostic::of_file(path, what, "write it with numpy.savez");
     let not_an_archive = |error: ZipError| refuse(format!("not an archive of numpy.savez ({error})"));
-    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
     let mut archive = ZipArchive::new(file).map_err(not_an_archive)?;
     let mut arrays = BTreeMap::new();
     for index in 0..archive.len() {

@@ -88,7 +88,7 @@ impl FetchMachine {
 
     /// Names in the entry's folder beside the lock.
     fn left(&self, entry: &Entry) -> Vec<String> {
-        let items = fs::read_dir(self.cache().folder(entry)).unwrap();
+        let items = fs::read_dir(self.cache().folder(entry).unwrap()).unwrap();
         let mut names: Vec<String> =
             items.map(|item| item.unwrap().file_name().into_string().unwrap()).collect();
         names.retain(|name| name != ".lock");
@@ -124,7 +124,7 @@ fn damaged_files_are_fetched_again_and_files_brought_by_hand_are_taken() {
     let machine = FetchMachine::new();
     let entry = letters();
     machine.shelve("first@1", "package/a", b"abc");
-    let folder = machine.cache().folder(entry);
+    let folder = machine.cache().folder(entry).unwrap();
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("a"), b"abX").unwrap();
     fs::write(folder.join("b"), b"abc").unwrap();
@@ -146,7 +146,7 @@ fn wrong_bytes_never_get_a_name_in_the_cache() {
         machine.shelve("first@1", path, content);
         let message = machine.fetch(entry, false).unwrap_err().to_string();
         assert!(message.contains(what) && message.contains("first@1"), "{message}");
-        assert!(!machine.cache().folder(entry).join("a").exists());
+        assert!(!machine.cache().folder(entry).unwrap().join("a").exists());
     }
     fs::write(machine.root.path().join("first@1.tgz"), b"<html>not found</html>").unwrap();
     let message = machine.fetch(entry, false).unwrap_err().to_string();
@@ -162,10 +162,10 @@ fn an_interrupted_download_is_begun_again() {
     let entry = letters();
     machine.shelve("first@1", "package/a", b"abc");
     machine.shelve("second@1", "package/b", b"abc");
-    let workplace = machine.cache().folder(entry).join(".partial/download");
+    let workplace = machine.cache().folder(entry).unwrap().join(".partial/download");
     fs::create_dir_all(&workplace).unwrap();
     fs::write(workplace.join("first-1.tgz"), b"half").unwrap();
-    fs::write(machine.cache().folder(entry).join(".partial/a"), b"ab").unwrap();
+    fs::write(machine.cache().folder(entry).unwrap().join(".partial/a"), b"ab").unwrap();
     assert_eq!(machine.fetch(entry, false).unwrap(), FetchOutcome::Fetched);
     assert_eq!(machine.left(entry), ["a", "b"]);
 }
@@ -227,7 +227,7 @@ fn a_tar_bomb_is_refused_with_its_limit_and_leaves_nothing() {
         let message = machine.fetch(entry, false).unwrap_err().to_string();
         assert!(message.contains("first-1.tgz") && message.contains(limit), "{message}");
         assert!(message.contains("\nhelp: "), "{message}");
-        assert_eq!(bytes_below(&machine.cache().folder(entry)), 0, "{path}");
+        assert_eq!(bytes_below(&machine.cache().folder(entry).unwrap()), 0, "{path}");
     }
 }
 
@@ -241,7 +241,7 @@ fn a_zip_bomb_is_refused_with_its_limit_and_leaves_nothing() {
     machine.shelve("two@1", "zip.002", second);
     let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("joined.zip") && message.contains("more than 3 bytes"), "{message}");
-    assert_eq!(bytes_below(&machine.cache().folder(entry)), 0);
+    assert_eq!(bytes_below(&machine.cache().folder(entry).unwrap()), 0);
 
     // A piece that is a bomb itself.
     machine.shelve("one@1", "zip.001", &vec![0; BOMB_BYTES]);
@@ -259,7 +259,7 @@ fn a_gzip_bomb_is_refused_before_it_is_unpacked() {
     machine.shelve("first@1", "package/a.gz", &gzip(&[0; 1 << 16]));
     let message = machine.fetch(compressed, false).unwrap_err().to_string();
     assert!(message.contains("more than 3 bytes"), "{message}");
-    assert_eq!(bytes_below(&machine.cache().folder(compressed)), 0);
+    assert_eq!(bytes_below(&machine.cache().folder(compressed).unwrap()), 0);
     machine.shelve("first@1", "package/a.gz", &gzip(b"abc"));
     assert_eq!(machine.fetch(compressed, false).unwrap(), FetchOutcome::Fetched);
 }
@@ -273,7 +273,7 @@ fn a_missing_client_is_named_with_its_remedy_and_the_files_to_bring() {
         let message = fetch(&cache, &tools, entry, false, &mut |_| {}).unwrap_err().to_string();
         let client = entry.packages[0].client.name();
         assert!(message.contains(&format!("needs {client}, which is not installed")), "{message}");
-        assert!(message.contains(&cache.folder(entry).display().to_string()), "{message}");
+        assert!(message.contains(&cache.folder(entry).unwrap().display().to_string()), "{message}");
         assert!(entry.files().all(|file| message.contains(&file.name) && message.contains(&file.sha256)));
     }
 }
@@ -282,8 +282,8 @@ fn a_missing_client_is_named_with_its_remedy_and_the_files_to_bring() {
 fn locked_entry_is_not_fetched() {
     let machine = FetchMachine::new();
     let entry = letters();
-    fs::create_dir_all(machine.cache().folder(entry)).unwrap();
-    let held = lock(&machine.cache().folder(entry), entry).unwrap();
+    fs::create_dir_all(machine.cache().folder(entry).unwrap()).unwrap();
+    let held = lock(&machine.cache().folder(entry).unwrap(), entry).unwrap();
     let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("another fabswarm is fetching letters"), "{message}");
     drop(held);
@@ -295,7 +295,7 @@ fn locked_entry_is_not_fetched() {
 #[test]
 #[ignore = "downloads 708 MB into the cache"]
 fn the_whole_catalogue_can_be_fetched_and_read() {
-    let cache = Cache::from_environment().unwrap();
+    let cache = Cache::from_environment();
     for entry in catalogue::entries() {
         fetch(&cache, &Tools::from_environment(), entry, false, &mut |_| {}).unwrap();
         let folder = cache.checked_folder(entry).unwrap();

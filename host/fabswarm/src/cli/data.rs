@@ -47,7 +47,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let cache = Cache::from_environment()?;
+    let cache = Cache::from_environment();
     match matches.subcommand() {
         Some(("fetch", matches)) => {
             for name in matches.get_many::<String>("name").into_iter().flatten() {
@@ -56,7 +56,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 }
             }
         }
-        Some(("list", _)) => list(&cache),
+        Some(("list", _)) => list(&cache)?,
         Some(("tokens", matches)) => write_tokens(&cache, matches)?,
         _ => unreachable!("clap asks for one of the sub-commands"),
     }
@@ -80,7 +80,7 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
             FetchProgress::Unpacking { package } => bar.set_message(format!("unpacking {}", package.spec)),
         });
     bar.finish_and_clear();
-    let folder = cache.folder(entry);
+    let folder = cache.folder(entry)?;
     match outcome? {
         FetchOutcome::AlreadyThere => {
             outln!("{}: already there, every file checked: {}", entry.name, folder.display())
@@ -96,8 +96,8 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
     Ok(())
 }
 
-fn list(cache: &Cache) {
-    outln!("cache: {}", cache.root().display());
+fn list(cache: &Cache) -> Result<()> {
+    outln!("cache: {}", cache.root()?.display());
     for entry in catalogue::entries() {
         let state = match cache.state(entry) {
             CacheState::Absent => "-",
@@ -113,6 +113,7 @@ fn list(cache: &Cache) {
         "here",
         0
     );
+    Ok(())
 }
 
 fn write_tokens(cache: &Cache, matches: &ArgMatches) -> Result<()> {

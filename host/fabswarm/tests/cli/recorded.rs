@@ -48,7 +48,7 @@ fn bad_recordings_are_refused_with_what_is_wrong() {
     refused(&whole[..whole.len() / 2], "not a recorded problem");
     paper["weights"] = "foo".into();
     refused(&paper.to_string(), "`weights` is \"foo\" but must be \"uniform\"");
-    let changes: [(Change, &str); 11] = [
+    let changes: [(Change, &str); 15] = [
         (|file| file["n"] = 4.into(), "`r` has 3 rows but needs 4"),
         (|file| file["eta_x"] = (-1.0).into(), "`eta_x` is -1"),
         (|file| file["phi"] = "no".into(), "not a recorded problem"),
@@ -57,6 +57,13 @@ fn bad_recordings_are_refused_with_what_is_wrong() {
             "error: bad.json: `gamma` is 2 but must be at least 0 and below 1\nhelp: ",
         ),
         (|file| file["A"][0] = json!([1.0, 0.5, 0.0]), "sums to 1.5"),
+        (|file| file["tau"] = (-1.0).into(), "`tau` is -1 but must be at least 0"),
+        (|file| file["P"][2][0] = 0.9.into(), "row 2 of `P` sums to "),
+        (|file| file["phi"] = json!(vec![[0.0; 2]; 6]), "the solution is x = 0"),
+        (
+            |file| file["graphs"] = json!([""]),
+            "it needs either `A` and `B` (explicit weights) or `graphs` (hex row masks), and not both",
+        ),
         (|file| file["snapshots"] = json!([]), "`snapshots` is empty"),
         (|file| file["snapshots"].as_array_mut().unwrap().reverse(), "`snapshots` is k = 1000 before"),
         (|file| file["snapshots"][0]["k"] = 4_294_967_296_u64.into(), "`k` is 4294967296"),

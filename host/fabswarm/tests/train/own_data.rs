@@ -69,7 +69,7 @@ fn what_is_wrong_with_own_data_is_named_with_its_row() {
         (
             "a.csv",
             &table.replacen("\n2,", "\n7,", 1),
-            "is of agent 7, and the swarm has agents 0 to 2\nhelp: ",
+            "a.csv: `agent` of sample 8 is 7, and it may be 0 to 2\nhelp: ",
         ),
         ("a.csv", &table.replacen("train\n", "both\n", 1), "column `split` is `both`\nhelp: "),
         ("a.txt", "x", "a.txt`\nhelp: give one of sample"),
@@ -147,10 +147,20 @@ fn a_policy_evaluation_problem_of_ones_own_is_solved() {
         2,
         "it has rewards of 3 agents, and swarm.agents = 10\nhelp: set swarm.agents = 3",
     );
+    let rewards = "[[1, 2, 3], [0, 1, 0], [2, 2, 2]]";
+    let [flat, empty, zero] =
+        ["[1, 2, 3]", "[]", "[[0, 0, 0], [0, 0, 0], [0, 0, 0]]"].map(|r| CHAIN.replace(rewards, r));
     let leaky = CHAIN.replace("[0, 0.5, 0.5]", "[0, 0.5, 0.4]");
     for (file, content, expected) in [
         ("leaky.json", &*leaky, "row 1 of `P` sums to 0.900000"),
         ("none.json", "{}", "there is no `P` in it\nhelp: give an .npz"),
+        (
+            "flat.json",
+            &flat,
+            "`r` is not a list of rows of numbers (invalid type: number, expected a sequence)\nhelp: ",
+        ),
+        ("empty.json", &empty, "`r` has no rewards\nhelp: "),
+        ("zero.json", &zero, "the solution is x = 0"),
         ("bad.npz", "x", "error: bad.npz: not an archive"),
     ] {
         folder.write(file, content);
@@ -290,7 +300,7 @@ fn what_is_wrong_with_own_samples_is_named_with_its_row() {
     refused(
         "hyper-tuning",
         from_one,
-        "the least label is 1: class 0 has no sample\nhelp: number classes from 0",
+        "there is a label 1, and class 0 has no sample\nhelp: number classes from 0",
     );
     refused("hyper-cleaning", &table_of(120), "agent 0 has 32 training samples and agent 1 has ");
     refused("sensor-trust", &table.replace("label", "value"), "there is no column `sensor`\nhelp: ");

@@ -86,6 +86,19 @@ fn data_that_is_missing_or_damaged_is_refused_with_the_command_that_brings_it() 
 }
 
 #[test]
+fn without_a_cache_folder_the_sample_is_there() {
+    let folder = Folder::new();
+    let train = |data: &str| -> Ended {
+        let flags = "--device cpu --model softmax --agents 2 --epochs 1";
+        let mut command = folder.fabswarm(&format!("train {flags} --data {data}"));
+        command.env_clear().output().unwrap().into()
+    };
+    train("mnist")
+        .check(2, "no cache folder: neither XDG_CACHE_HOME nor HOME is set\nhelp: set FABSWARM_CACHE");
+    train("sample").check(0, "");
+}
+
+#[test]
 fn an_encoder_that_does_not_fit_its_files_is_refused_with_what_differs() {
     let folder = Folder::new();
     texts(&folder.join("texts.safetensors"));
@@ -155,7 +168,12 @@ fn what_cannot_be_resumed_is_left_as_it_is() {
     refused("run --epochs 1", "the run has done 2 epochs already");
     let metrics = folder.read("run/metrics.csv");
     folder.write("run/metrics.csv", metrics.replace("test_loss", "loss"));
-    refused("run", "its columns are those of another version");
+    refused("run", "its columns are not those of this version");
+    folder.write("run/metrics.csv", metrics.split_inclusive('\n').take(2).collect::<String>());
+    let lost = "cannot resume from run: metrics.csv and times.csv have rows of different rounds\nhelp: put ";
+    refused("run", lost);
+    fs::remove_file(folder.join("run/metrics.csv")).unwrap();
+    refused("run", lost);
     folder.write("run/metrics.csv", metrics);
     let bytes = fs::read(folder.join("run/checkpoint.safetensors")).unwrap();
     folder.write("run/checkpoint.safetensors", &bytes[..bytes.len() / 2]);

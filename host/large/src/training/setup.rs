@@ -45,7 +45,7 @@ impl TrainingSetup {
     pub fn new(cache: &Cache, scenario: &Scenario) -> Result<Self, Error> {
         let (training, seed) = (&scenario.training, scenario.problem_seed());
         let keep = |count: usize| if count == 0 { usize::MAX } else { count };
-        let (data, mut own) = load(cache, &training.data)?;
+        let (data, mut own) = load(cache, &training.data, scenario.swarm.agents)?;
         let data = data.truncated(keep(training.train_samples), keep(training.test_samples));
         own.truncate(keep(training.train_samples));
         let (model, folder, data) = model_choice::choose(cache, training, data)?;
@@ -277,10 +277,10 @@ pub fn make_paths_absolute(resolved: &mut ResolvedScenario) {
 }
 
 /// A data set by name, of a user's own file, or texts that are tokens already.
-fn load(cache: &Cache, name: &str) -> Result<(Dataset, OwnColumns), Error> {
+fn load(cache: &Cache, name: &str, agents: usize) -> Result<(Dataset, OwnColumns), Error> {
     let path = Path::new(name);
     if own::is_own(path) {
-        return Ok(own::read(path)?);
+        return Ok(own::read(path, agents)?);
     }
     let is_tokens = path.extension().is_some_and(|extension| extension == "safetensors");
     let data = if is_tokens { fabswarm_data::tokens::load(path)? } else { fabswarm_data::load(cache, name)? };

@@ -92,8 +92,7 @@ fn train<D: Device<Scalar = f32>>(
     resolved: &ResolvedScenario,
     interrupted: &AtomicBool,
 ) -> Result<Option<TrainingRunOutcome>, Diagnostic> {
-    let prepared = TrainingSetup::new(&Cache::from_environment().map_err(failed)?, &resolved.scenario)
-        .map_err(failed)?;
+    let prepared = TrainingSetup::new(&Cache::from_environment(), &resolved.scenario).map_err(failed)?;
     let name = device.name();
     let mut trainer =
         TrainingPlan::new(device, &prepared, resolved).and_then(|plan| plan.start(None)).map_err(failed)?;

@@ -9,7 +9,7 @@
 //! | everything else | a column of its name | an array of its name, a number per training sample |
 
 use fabswarm_diagnostic::Diagnostic;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -49,11 +49,14 @@ pub struct SampleLabels {
     pub test: Vec<u8>,
     /// True for training samples whose label is known to be right, if the file says so.
     pub validation: Option<Vec<bool>>,
-    /// The largest label and one.
+    /// The number of classes; each has a sample.
     pub classes: usize,
 }
 
-const NUMBERING: &str = "number classes from 0 to 255";
+const NUMBERING: &str = "number classes from 0 to 255, without gaps";
+
+/// The remedy for an agent that the swarm does not have.
+pub const NUMBER_OF_AGENT: &str = "correct the number, or raise swarm.agents";
 
 impl SampleRows {
     /// The number of samples.
@@ -195,7 +198,7 @@ impl SampleFile {
     /// Reads a file of labelled samples.
     ///
     /// # Errors
-    /// As [`Self::read`], and where a label is wrong.
+    /// As [`Self::read`], and where a label is wrong, a class has no sample, or there is but one.
     pub fn read_labelled(path: &Path) -> Result<(Self, SampleLabels), Diagnostic> {
         let file = Self::read(path, "label", &["true_label", "validation", "agent"])?;
         let labels = |rows: &SampleRows, name: &str| -> Result<Option<Vec<u8>>, Diagnostic> {
@@ -211,12 +214,16 @@ impl SampleFile {
         let remedy = "give 0, or 1 where the label is known to be right";
         let validation = file.whole(&file.train, "validation", 2, remedy)?;
         let validation = validation.map(|flags| flags.into_iter().map(|flag| flag == 1).collect());
-        let all = || given.iter().chain(truth.iter().flatten()).chain(&test);
-        if let Some(&least) = all().min().filter(|least| **least > 0) {
-            let what = format!("the least label is {least}: class 0 has no sample");
+        let present: BTreeSet<u8> =
+            given.iter().chain(truth.iter().flatten()).chain(&test).copied().collect();
+        if let Some((class, label)) = (0..=u8::MAX).zip(&present).find(|(class, label)| class != *label) {
+            let what = format!("there is a label {label}, and class {class} has no sample");
             return Err(file.refuse(what, NUMBERING));
         }
-        let classes = all().max().map_or(0, |&label| usize::from(label) + 1);
+        let classes = present.len();
+        if classes < 2 {
+            return Err(file.refuse("all labels are 0", "give samples of two classes or more"));
+        }
         Ok((file, SampleLabels { given, truth, test, validation, classes }))
     }
 
@@ -252,9 +259,8 @@ impl SampleFile {
         agents: usize,
         validation: Option<&[bool]>,
     ) -> Result<Vec<Vec<usize>>, Diagnostic> {
-        let remedy = "correct the number, or raise swarm.agents";
         let mut shards = vec![Vec::new(); agents];
-        if let Some(agent_of) = self.whole(&self.train, "agent", agents, remedy)? {
+        if let Some(agent_of) = self.whole(&self.train, "agent", agents, NUMBER_OF_AGENT)? {
             agent_of.iter().enumerate().for_each(|(sample, &agent)| shards[agent].push(sample));
         } else {
             let is_validation = |sample: &usize| validation.is_some_and(|validation| validation[*sample]);

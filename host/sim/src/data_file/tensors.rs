@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Reads all arrays.
 pub(super) fn read(path: &Path) -> Result<NamedArrays, Diagnostic> {
-    let bytes = std::fs::read(path).map_err(|error| Diagnostic::of_file(path, error, "check the path"))?;
+    let bytes = std::fs::read(path).map_err(|error| super::unreadable(path, error))?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| {
         let what = format!("not a safetensors file ({error})");
         Diagnostic::of_file(path, what, "write it with safetensors.numpy.save_file")

@@ -85,21 +85,7 @@ impl RecordedProblem {
 
     fn new(path: &Path, whole: Map<String, Value>, keys: ProblemFile) -> Result<Self, String> {
         let ProblemFile { n, S: states, d: features, .. } = keys;
-        for (key, value) in [("n", n), ("S", states), ("d", features)] {
-            if value == 0 {
-                return Err(wrong(key, 0, "at least 1"));
-            }
-        }
-        for (key, value) in
-            [("lam", keys.lam), ("eta_x", keys.eta_x), ("eta_y", keys.eta_y), ("eta_z", keys.eta_z)]
-        {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(wrong(key, value, "above 0"));
-            }
-        }
-        if !(0.0..1.0).contains(&keys.gamma) {
-            return Err(wrong("gamma", keys.gamma, "at least 0 and below 1"));
-        }
+        check_numbers(&keys)?;
         let phi = matrix("phi", &keys.phi, states, features)?;
         let transitions = matrix("P", &keys.P, states, states)?;
         let rewards = matrix("r", &keys.r, n, states)?.transpose();
@@ -125,6 +111,18 @@ impl RecordedProblem {
                 graphs.len()
             ));
         }
+        let chain = Chain {
+            features: phi,
+            transitions,
+            rewards,
+            discount: keys.gamma,
+            regularisation: keys.tau,
+            upper_weight: keys.cf,
+            lower_weight: keys.cg,
+            reward_noise: 0.0,
+            seed: 0,
+        };
+        chain.check().map_err(|(what, _)| what)?;
         let row_of =
             |matrix: &DMatrix<f64>, agent: usize| matrix.row(agent).iter().copied().collect::<Vec<_>>();
         Ok(Self {
@@ -144,17 +142,7 @@ impl RecordedProblem {
             trace_rows,
             snapshots: keys.snapshots,
             rounds,
-            chain: Chain {
-                features: phi,
-                transitions,
-                rewards,
-                discount: keys.gamma,
-                regularisation: keys.tau,
-                upper_weight: keys.cf,
-                lower_weight: keys.cg,
-                reward_noise: 0.0,
-                seed: 0,
-            },
+            chain,
         })
     }
 
@@ -241,6 +229,34 @@ fn wrong(key: &str, value: impl std::fmt::Display, expected: &str) -> String {
 /// The weights that graphs come with: one over the degree.
 const UNIFORM: &str = "uniform";
 
+/// Checks the ranges of numbers.
+fn check_numbers(keys: &ProblemFile) -> Result<(), String> {
+    for (key, value) in [("n", keys.n), ("S", keys.S), ("d", keys.d)] {
+        if value == 0 {
+            return Err(wrong(key, 0, "at least 1"));
+        }
+    }
+    for (key, value) in [
+        ("lam", keys.lam),
+        ("eta_x", keys.eta_x),
+        ("eta_y", keys.eta_y),
+        ("eta_z", keys.eta_z),
+        ("cf", keys.cf),
+        ("cg", keys.cg),
+    ] {
+        if !(value > 0.0 && value.is_finite()) {
+            return Err(wrong(key, value, "above 0"));
+        }
+    }
+    if keys.tau < 0.0 {
+        return Err(wrong("tau", keys.tau, "at least 0"));
+    }
+    if !(0.0..1.0).contains(&keys.gamma) {
+        return Err(wrong("gamma", keys.gamma, "at least 0 and below 1"));
+    }
+    Ok(())
+}
+
 /// Checks that snapshots ask for something, in order, and that the states they hold are of this problem.
 fn check_snapshots(keys: &ProblemFile) -> Result<(), String> {
     let ProblemFile { n, S: states, d: features, snapshots, .. } = keys;
@@ -269,17 +285,18 @@ fn check_snapshots(keys: &ProblemFile) -> Result<(), String> {
 fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), String> {
     let agents = keys.n;
     match (&keys.A, &keys.B, &keys.graphs) {
-        (Some(a), Some(b), _) => {
+        (Some(a), Some(b), None) => {
             let flat =
                 |key, rows| matrix(key, rows, agents, agents).map(|m| m.transpose().as_slice().to_vec());
             let (a, b) = (flat("A", a)?, flat("B", b)?);
-            check_row_stochastic(&a, agents).map_err(|reason| format!("`A` is not a mixing matrix: {reason}"))?;
+            check_row_stochastic(&a, agents)
+                .map_err(|reason| format!("`A` is not a mixing matrix: {reason}"))?;
             check_column_stochastic(&b, agents)
                 .map_err(|reason| format!("`B` is not a mixing matrix: {reason}"))?;
             let rows = pattern(&a, &b, agents);
             Ok((MixingRule::Explicit { a, b }, rows))
         }
-        (_, _, Some(graphs)) => {
+        (None, None, Some(graphs)) => {
             // A note may follow the word.
             let weights = keys.weights.as_deref().unwrap_or(UNIFORM);
             if !weights.starts_with(UNIFORM) {
@@ -290,9 +307,8 @@ fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), String> {
                 masks::parse(graphs, agents, keys.row_mask_hex_digits)?,
             ))
         }
-        _ => Err(
-            "the file has neither `A` and `B` (explicit weights) nor `graphs` (hex row masks); give one of both".to_owned(),
-        ),
+        _ => Err("it needs either `A` and `B` (explicit weights) or `graphs` (hex row masks), and not both"
+            .to_owned()),
     }
 }
 

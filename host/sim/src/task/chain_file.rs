@@ -10,9 +10,6 @@ use crate::data_file::{DataFile, NamedArrays};
 use crate::npz::NpyArray;
 use crate::scenario::Scenario;
 
-/// How far the sum of probabilities may be from 1.
-const TOLERANCE: f64 = 1e-6;
-
 const FORM: &str = "give an .npz of numpy.savez, safetensors or JSON with P (states x states), phi (states x features) and r (agents x states)";
 
 /// Reads the problem that `policy_evaluation.file` of `scenario` names.
@@ -42,6 +39,9 @@ pub(super) fn read(scenario: &Scenario) -> Result<Chain, Diagnostic> {
     };
     let (transitions, features, rewards) = (matrix("P")?, matrix("phi")?, matrix("r")?);
     let (states, agents) = (features.nrows(), scenario.swarm.agents);
+    if rewards.is_empty() {
+        return Err(refuse("`r` has no rewards".to_owned(), FORM));
+    }
     if rewards.nrows() != agents {
         let found = rewards.nrows();
         return Err(refuse(
@@ -62,15 +62,7 @@ pub(super) fn read(scenario: &Scenario) -> Result<Chain, Diagnostic> {
             return Err(refuse(what, FORM));
         }
     }
-    for (state, row) in transitions.row_iter().enumerate() {
-        if row.iter().any(|probability| *probability < 0.0) || (row.sum() - 1.0).abs() > TOLERANCE {
-            return Err(refuse(
-                format!("row {state} of `P` sums to {:.6}, or has a negative number", row.sum()),
-                "give the probabilities of the next state, row by row",
-            ));
-        }
-    }
-    Ok(Chain {
+    let chain = Chain {
         features,
         transitions,
         rewards: rewards.transpose(),
@@ -80,18 +72,21 @@ pub(super) fn read(scenario: &Scenario) -> Result<Chain, Diagnostic> {
         lower_weight: section.lower_weight,
         reward_noise: section.reward_noise,
         seed: scenario.problem_seed(),
-    })
+    };
+    chain.check().map_err(|(what, remedy)| refuse(what, remedy))?;
+    Ok(chain)
 }
 
 /// The matrices of a JSON file, as lists of rows.
 fn json(path: &Path) -> Result<NamedArrays, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let keys: serde_json::Map<String, serde_json::Value> =
+    let mut keys: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&text).map_err(|error| format!("not such a file ({error})"))?;
     let mut arrays = NamedArrays::new();
-    for (name, value) in keys {
-        // Other keys may hold anything.
-        let Ok(rows) = serde_json::from_value::<Vec<Vec<f64>>>(value) else { continue };
+    // Other keys may hold anything.
+    for (name, value) in ["P", "phi", "r"].into_iter().filter_map(|name| Some((name, keys.remove(name)?))) {
+        let rows: Vec<Vec<f64>> = serde_json::from_value(value)
+            .map_err(|error| format!("`{name}` is not a list of rows of numbers ({error})"))?;
         let columns = rows.first().map_or(0, Vec::len);
         if let Some(row) = rows.iter().position(|row| row.len() != columns) {
             return Err(format!(
@@ -99,7 +94,7 @@ fn json(path: &Path) -> Result<NamedArrays, String> {
                 rows[row].len()
             ));
         }
-        arrays.insert(name, NpyArray { shape: vec![rows.len(), columns], values: rows.concat() });
+        arrays.insert(name.to_owned(), NpyArray { shape: vec![rows.len(), columns], values: rows.concat() });
     }
     Ok(arrays)
 }

@@ -36,9 +36,6 @@ impl<S: Scalar> LabelledShards<S> {
 pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, Diagnostic> {
     let (file, labels) = SampleFile::read_labelled(path)?;
     let SampleLabels { given, truth, test: test_labels, validation, classes } = labels;
-    if classes < 2 {
-        return Err(file.refuse("all labels are 0", "give samples of two classes or more"));
-    }
     let features = |inputs: &[f64]| converted::<S>(inputs.iter().copied().chain([1.0]));
     let inputs: Vec<&[f64]> = file.train.rows().collect();
     let mut shards = Vec::with_capacity(agents);

@@ -74,6 +74,26 @@ impl Chain {
         }
     }
 
+    /// Checks that rows of P are probabilities, and that x* is not zero: distances are relative to it.
+    ///
+    /// # Errors
+    /// What is wrong, and its remedy.
+    pub fn check(&self) -> Result<(), (String, &'static str)> {
+        /// How far the sum of probabilities may be from 1.
+        const TOLERANCE: f64 = 1e-6;
+        for (state, row) in self.transitions.row_iter().enumerate() {
+            if row.iter().any(|probability| *probability < 0.0) || (row.sum() - 1.0).abs() > TOLERANCE {
+                let what = format!("row {state} of `P` sums to {:.6}, or has a negative number", row.sum());
+                return Err((what, "give the probabilities of the next state, row by row"));
+            }
+        }
+        if self.solution().norm() > 0.0 {
+            return Ok(());
+        }
+        let what = "the solution is x = 0, or there are several, as with a `phi` or `r` of zeros: no distance is relative to it";
+        Err((what.to_owned(), "give other numbers, or set policy_evaluation.regularisation above 0"))
+    }
+
     /// N = γPΦ, which is part of every agent's problem. nalgebra without `std` adds in the same order on every host; agents
     /// read the result and compute with `fabswarm_shared` alone.
     fn successors(&self) -> DMatrix<f64> {
