@@ -152,7 +152,7 @@ impl ZenohListener {
         let refused = |what: String| {
             Diagnostic::new(
                 format!("cannot listen on {address}: {what}"),
-                "name a free address of this machine, such as 127.0.0.1:7447",
+                "name an address of this machine with a free port; 127.0.0.1:0 takes any that is free",
             )
         };
         credentials.check(address)?;

@@ -86,6 +86,9 @@ choice! {
 }
 
 impl AlgorithmKind {
+    /// The words of FAB, which come first.
+    pub(super) const FAB_WORDS: &'static [&'static str] = Self::WORDS.split_at(2).0;
+
     /// Whether it is FAB, and not a method that FAB is compared with.
     pub const fn is_fab(self) -> bool {
         matches!(self, Self::Ledger | Self::Fab)

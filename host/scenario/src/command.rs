@@ -1,7 +1,7 @@
 //! Which command acts on which keys.
 
-use super::ProblemKind;
 use super::template::{ScenarioKey, keys};
+use super::{AlgorithmKind, ProblemKind};
 
 /// A command that reads a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,14 @@ impl ScenarioCommand {
     /// Whether the command acts on `key`.
     pub fn takes(self, key: &ScenarioKey) -> bool {
         key.commands == "both" || key.commands == self.name()
+    }
+
+    /// The words of `key` that the command takes, if it chooses between words.
+    pub fn choices(self, key: &ScenarioKey) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Train if key.path == "algorithm.kind" => Some(AlgorithmKind::FAB_WORDS),
+            _ => key.choices,
+        }
     }
 
     /// The other command, if the key says what it is about: its problem, or its training data and model.

@@ -1,9 +1,12 @@
 //! Values of keys that are given outside a file: flags of the command line, and arguments of functions.
 
+use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+
 use toml_edit::Value;
 
 use super::command::ScenarioCommand;
 use super::error::{Error, ValueSource};
+use super::limits::Limit;
 use super::settings::check;
 use super::suggest::{FlagSuggestion, suggest_flag};
 use super::template::{ScenarioKey, ValueKind};
@@ -30,8 +33,15 @@ impl Flag {
             ValueKind::Boolean => text.parse::<bool>().map(Value::from).ok(),
             ValueKind::Text => None,
         };
+        let origin = ValueSource::Flag(key.flag.to_owned());
+        if let (Some(limit @ Limit::Whole(..)), Err(error)) = (key.limit, text.parse::<i64>())
+            && matches!(error.kind(), PosOverflow | NegOverflow)
+        {
+            let what = format!("{} = {text} is out of range", key.path);
+            return Err(origin.refuse(what, format!("give {limit}")));
+        }
         let flag = Self { key, value: value.unwrap_or_else(|| Value::from(text)) };
-        check(key, &flag.value, &ValueSource::Flag(key.flag.to_owned()))?;
+        check(key, &flag.value, &origin)?;
         Ok(flag)
     }
 

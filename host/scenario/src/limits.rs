@@ -42,7 +42,6 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole(least, i64::MAX) => write!(f, "a whole number of at least {least}"),
             Self::Whole(least, most) => write!(f, "a whole number from {least} to {most}"),
             Self::Above(least) => write!(f, "a number above {least}"),
             Self::AtLeast(least) => write!(f, "a number of at least {least}"),

@@ -94,6 +94,11 @@ impl ScenarioKey {
         self.path.split_once('.').map_or(self.path, |(_, name)| name)
     }
 
+    /// Whether one value of it may have commas.
+    pub fn has_commas(&self) -> bool {
+        self.form.is_some() || self.path == "swarm.boards"
+    }
+
     /// Whether anything looks at the key in `scenario`.
     pub(super) fn has_effect(&self, scenario: &DocumentMut) -> bool {
         let holds = |term: &str| {

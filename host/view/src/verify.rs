@@ -1,7 +1,8 @@
 //! Executes a recorded run again and compares every digest with the log, and the results with those beside it.
 
-use crate::message::Topic;
+use crate::message::{RunMessage, Topic};
 use crate::recorded_run::{LoggedFrame, RecordedRun};
+use crate::run_log::LOG_FILE;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::wire;
 use fabswarm_sim::air::Air;
@@ -49,9 +50,13 @@ struct LoggedAgents {
 /// When the log is damaged, or the run cannot be executed.
 pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     let log = RecordedRun::read_with_frames(folder)?;
-    if let Some(run) = log.about(Topic::Run).next() {
-        check_format(folder, &run.json)?;
-    }
+    // Only the log of a killed run, which has another name, may end early.
+    let may_be_read = |_: &&RunMessage| log.is_complete || !folder.join(LOG_FILE).exists();
+    let Some(run) = log.about(Topic::Run).next().filter(may_be_read) else {
+        let remedy = "take run.mcap from a backup if there is one, or run the scenario.toml beside it again";
+        return Err(Diagnostic::of_file(folder, "the log is empty or cut off", remedy));
+    };
+    check_format(folder, &run.json)?;
     let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[]);
     let scenario = resolved.map_err(|error| Diagnostic::bare(error.to_string()))?.scenario.in_process();
     let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;

@@ -92,8 +92,8 @@ pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
         };
         argument(key)
             .value_name(value_name(key))
-            .help(format!("{}{}", short_help(key), shown(" ")))
-            .long_help(format!("{}{}", long_help(key), shown("\n")))
+            .help(format!("{}{}", short_help(command, key), shown(" ")))
+            .long_help(format!("{}{}", long_help(command, key), shown("\n")))
     })
 }
 
@@ -112,11 +112,14 @@ pub(super) fn given(command: ScenarioCommand, matches: &ArgMatches) -> Result<Ve
 
 /// The flags of the keys that `command` acts on, each with as many values as the user likes.
 pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
-    keys(command).map(|key| match key.path {
+    keys(command).map(move |key| match key.path {
         "output.out" => argument(key)
             .value_name(value_name(key))
             .help("Folder of the sweep; a folder with a part of this sweep is continued"),
-        _ => argument(key).value_name("VALUES").help(short_help(key)).long_help(long_help(key)),
+        _ => argument(key)
+            .value_name("VALUES")
+            .help(short_help(command, key))
+            .long_help(long_help(command, key)),
     })
 }
 
@@ -151,18 +154,18 @@ fn value_name(key: &ScenarioKey) -> &'static str {
 }
 
 /// The first sentence on a key, and the words it takes.
-fn short_help(key: &ScenarioKey) -> String {
+fn short_help(command: ScenarioCommand, key: &ScenarioKey) -> String {
     let comment = key.comment;
     let end = comment.find([':', ';', '(']).unwrap_or(comment.len());
     let sentence = comment[..end].split(". ").next().unwrap_or_default().trim_end_matches('.').trim_end();
-    match key.choices {
+    match command.choices(key) {
         Some(choices) => format!("{sentence}: {}", choices.join(", ")),
         None => sentence.to_owned(),
     }
 }
 
 /// All that is known about a key.
-fn long_help(key: &ScenarioKey) -> String {
-    let words = key.choices.map(|words| format!("\n[values: {}]", words.join(", ")));
+fn long_help(command: ScenarioCommand, key: &ScenarioKey) -> String {
+    let words = command.choices(key).map(|words| format!("\n[values: {}]", words.join(", ")));
     format!("{}{}", key.comment.trim_end_matches('.'), words.unwrap_or_default())
 }

@@ -125,7 +125,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         HostEvent::Ended(RunEnd::Abandoned) => outln!("the run ended: the process that started it is gone"),
         HostEvent::Ended(RunEnd::Failed(what)) => eprintln!("error: {what}"),
     };
-    daemon::serve(&setup, &Cache::from_environment()?, &interrupted, &mut observe)?;
+    daemon::serve(&setup, &Cache::from_environment(), &interrupted, &mut observe)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -149,7 +149,7 @@ fn train<D: Device<Scalar = f32>>(
 
 /// Loads the data, and prints how they are dealt out.
 fn prepare(resolved: &ResolvedScenario) -> Result<TrainingSetup> {
-    let prepared = TrainingSetup::new(&Cache::from_environment()?, &resolved.scenario)?;
+    let prepared = TrainingSetup::new(&Cache::from_environment(), &resolved.scenario)?;
     let rate = resolved.scenario.training.corruption_rate;
     if rate > 0.0 && prepared.corrupts_own_labels() && !output::is_quiet() {
         eprintln!(

@@ -29,7 +29,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             "run its scenario.toml again with `fabswarm train`, and compare metrics.csv: on the same kind of processor all bytes are equal"
         ));
     }
-    let resolved = scenario::resolve(Some(&folder.join("scenario.toml")), &[])?;
+    let file = folder.join("scenario.toml");
+    if !file.exists() {
+        anyhow::bail!(no_run(folder));
+    }
+    let resolved = scenario::resolve(Some(&file), &[])?;
     let begun = Instant::now();
     let difference = match resolved.scenario.swarm.pace {
         PaceKind::Slots => flight(folder)?,
@@ -63,6 +67,18 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
             ExitCode::from(DIFFERS)
         }
     })
+}
+
+/// The error for a folder without a scenario.
+fn no_run(folder: &Path) -> anyhow::Error {
+    let shown = folder.display();
+    if folder.join("scenarios").is_dir() {
+        fault!("{shown} is the folder of a sweep"; "name one of its runs, which are the folders in {shown}/runs")
+    } else if folder.exists() {
+        fault!("{shown} is no run folder: it has no scenario.toml"; "`fabswarm runs` lists run folders")
+    } else {
+        fault!("there is no run {shown}"; "`fabswarm runs` lists run folders")
+    }
 }
 
 /// The verdict on a run as a JUnit report with one test case.

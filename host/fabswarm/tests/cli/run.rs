@@ -168,6 +168,10 @@ fn bad_flags_are_refused_with_a_remedy_before_anything_is_drawn() {
             "--topology erdos-renyi --edge-probability 0.01 --connectivity-window 2",
             "the network is not connected: information from agent",
         ),
+        (
+            "--topology erdos-renyi --rounds 20 --edge-probability 0.001",
+            "or raise swarm.rounds (now 20), which is less than network.connectivity_window (30)",
+        ),
     ] {
         folder.refuses(&format!("run {flags}"), expected);
     }

@@ -56,6 +56,10 @@ fn a_sweep_goes_on_with_the_same_files() {
     folder.ends(&format!("{sweep} --seed 1..3"), 2, "is of a sweep with other settings or files");
     folder.write("g.csv", links);
     folder.ends(&format!("{sweep} --seed 1..3"), 0, "3 runs into swept, 2 of them done already");
+
+    folder.write("h.csv", links);
+    folder.succeeds(&sweep.replace("g.csv --agents", "g.csv,h.csv --agents").replace("swept", "both"));
+    assert_eq!(folder.names("both/runs"), ["graphs=g.csv", "graphs=h.csv"]);
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn what_cannot_run_is_refused_before_anything_runs() {
     let folder = Folder::new();
     for (flags, expected) in [
         ("--seed 3..1", "--seed 3..1 is not a range"),
-        ("--algorithm fab,adam", "--algorithm adam is not one of its values"),
+        ("--algorithm fab,adam", "algorithm.kind = \"adam\" is not a valid choice"),
         ("--agents 4,0", "swarm.agents = 0 is out of range"),
         ("--seed 1..400 --agents 2..400", "more than 100000 runs"),
     ] {

@@ -110,11 +110,15 @@ fn a_single_flipped_bit_in_a_log_is_found() {
     let log = folder.join("a/run.mcap");
     let bytes = fs::read(&log).unwrap();
     let digest = bytes.windows(10).rposition(|window| window == b"\"digest\":[").unwrap();
-    let mut damaged = bytes;
+    let mut damaged = bytes.clone();
     damaged[digest + 10] ^= 1;
     fs::write(&log, damaged).unwrap();
     folder.ends("verify a", 2, "a/run.mcap is damaged after round ");
     folder.ends("report a", 2, "Chunk CRC failed");
+    for length in [0, bytes.len() / 2] {
+        fs::write(&log, &bytes[..length]).unwrap();
+        folder.ends("verify a", 2, "a: the log is empty or cut off\nhelp: ");
+    }
 }
 
 #[test]
@@ -122,7 +126,10 @@ fn what_is_no_run_is_refused() {
     let folder = Folder::new();
     fs::create_dir(folder.join("notes")).unwrap();
     folder.ends("report notes", 2, "notes is no run folder: ");
-    folder.ends("verify notes", 2, "help: ");
+    folder.ends("verify notes", 2, "notes is no run folder: it has no scenario.toml\nhelp: ");
+    folder.ends("verify nowhere", 2, "there is no run nowhere\nhelp: ");
+    fs::create_dir_all(folder.join("sweep/scenarios")).unwrap();
+    folder.ends("verify sweep", 2, "sweep is the folder of a sweep\nhelp: name one of its runs");
     folder.ends(
         "runs nowhere",
         2,

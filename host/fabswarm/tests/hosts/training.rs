@@ -49,6 +49,14 @@ fn of_hosts(folder: &Folder, run: &str, column: &str) -> u64 {
 }
 
 #[test]
+fn a_port_that_is_taken_is_refused_with_a_free_one() {
+    let folder = Folder::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = fabswarm(&folder, &format!("host --listen {}", taken.local_addr().unwrap()));
+    Running::start(host).ends().check(2, "127.0.0.1:0 takes any that is free");
+}
+
+#[test]
 fn two_and_three_hosts_leave_the_bytes_of_one_process() {
     let folder = Folder::new();
     let faults = "--epochs 2 --algorithm ledger --iid-loss 0.2 --delay-rounds 2 --crashes 2@8+6";

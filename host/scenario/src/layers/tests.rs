@@ -48,6 +48,10 @@ fn a_flag_is_checked_like_a_key_of_a_file() {
         refused("algorithm.eta_x", "fast"),
         "--eta-x: algorithm.eta_x = \"fast\" has the wrong type\nhelp: give a number instead of text"
     );
+    assert_eq!(
+        refused("seed", "9223372036854775808"),
+        "--seed: seed = 9223372036854775808 is out of range\nhelp: give a whole number from 0 to 9223372036854775807"
+    );
     assert!(refused("frames.sealed", "yes").ends_with("help: give true or false instead of text"));
     assert!(refused("network.topology", "rign").ends_with("did you mean `ring`?"));
     assert!(refused("swarm.agents", "0").contains("is out of range"));

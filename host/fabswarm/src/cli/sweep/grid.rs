@@ -17,14 +17,12 @@ pub(super) struct SweptKey {
 impl SweptKey {
     /// The values that `text` names: `0,0.3,0.6`, `1..10` with both ends, or a single one.
     pub(super) fn parse(key: &'static ScenarioKey, text: &str) -> Result<Self> {
-        // A free text may contain commas of its own.
-        let is_list = key.choices.is_some() || key.kind != ValueKind::Text;
-        let pieces: Vec<&str> = if is_list { text.split(',').collect() } else { vec![text] };
+        let pieces: Vec<&str> = if key.has_commas() { vec![text] } else { text.split(',').collect() };
         let mut values = Vec::new();
         for piece in pieces.into_iter().map(str::trim) {
             match piece.split_once("..").filter(|_| key.kind == ValueKind::Integer) {
                 Some(ends) => values.extend(range(key, piece, ends)?),
-                None => values.push(value(key, piece)?),
+                None => values.push(Flag::parse(key, piece)?.value),
             }
         }
         if values.len() > MOST_RUNS {
@@ -64,28 +62,6 @@ fn range(key: &ScenarioKey, piece: &str, (first, last): (&str, &str)) -> Result<
             "--{} {piece} is not a range", key.flag;
             "write it from the lower to the upper end, as in 1..10"
         )),
-    }
-}
-
-fn value(key: &ScenarioKey, piece: &str) -> Result<Value> {
-    let wrong = |what: &str, example: &str| fault!("--{} {piece} is not {what}", key.flag; "separate values by commas, as in {example}");
-    match (key.choices, key.kind) {
-        (Some(choices), _) if !choices.contains(&piece) => {
-            bail!(
-                fault!("--{} {piece} is not one of its values", key.flag; "it takes {}", choices.join(", "))
-            )
-        }
-        (_, ValueKind::Text) => Ok(Value::from(piece)),
-        _ if key.is_optional && piece == "auto" => Ok(Value::from(piece)),
-        (_, ValueKind::Integer) => {
-            piece.parse::<i64>().map(Value::from).map_err(|_| wrong("a whole number", "1,2,5 or 1..10"))
-        }
-        (_, ValueKind::Float) => {
-            piece.parse::<f64>().map(Value::from).map_err(|_| wrong("a number", "0,0.3"))
-        }
-        (_, ValueKind::Boolean) => {
-            piece.parse::<bool>().map(Value::from).map_err(|_| wrong("true or false", "true,false"))
-        }
     }
 }
 
@@ -151,7 +127,10 @@ mod tests {
         assert_eq!(values("seed", "1..4,9"), ["1", "2", "3", "4", "9"]);
         assert_eq!(values("iid-loss", "0,0.3,1e-2"), ["0.0", "0.3", "0.01"]);
         assert_eq!(values("algorithm", "fab,ledger"), ["fab", "ledger"]);
+        assert_eq!(values("data", "sample, own.csv"), ["sample", "own.csv"]);
+        assert_eq!(values("graphs", "a.csv,b.csv"), ["a.csv", "b.csv"]);
         assert_eq!(values("boards", "native:3,in-process:7"), ["native:3,in-process:7"]);
+        assert_eq!(values("crashes", "3@20+10, 4@30+10"), ["3@20+10, 4@30+10"]);
         assert_eq!(values("self-weight", "auto,0.9"), ["auto", "0.9"]);
     }
 
@@ -167,7 +146,7 @@ mod tests {
             ("algorithm", "fab,adam"),
         ] {
             let error = axis(flag, text).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("--{flag} ")) && error.contains("\nhelp: "), "{error}");
+            assert!(error.starts_with(&format!("--{flag}")) && error.contains("\nhelp: "), "{error}");
         }
     }
 
