@@ -80,7 +80,7 @@ fn an_emulated_board_of_a_large_swarm_has_stack_enough() {
 #[test]
 fn a_cable_with_faults_changes_no_digest() {
     let folder = Folder::new();
-    let faults = "--cable-drop 0.0001 --cable-flip 0.0001 --cable-split 0.1";
+    let faults = "--cable-drop 0.0005 --cable-flip 0.0005 --cable-split 0.1";
     for (out, cable) in [("clean", ""), ("faulty", faults)] {
         let air = "--iid-loss 0.1 --duplication 0.1 --reordering 0.2";
         let swarm = "run --boards native:3,in-process --agents 4 --rounds 150 --error-below 0";
@@ -93,7 +93,7 @@ fn a_cable_with_faults_changes_no_digest() {
         assert_eq!(summary["digest_mismatches"], 0, "{out}");
         summary["digest_checks"].as_u64().unwrap()
     });
-    // A round whose report was lost is not compared.
+    // A round whose report was lost is not compared: about fifteen of 450. Which ones depends on what is sent again, and when.
     assert!(counts[0] == 450 && (300..450).contains(&counts[1]), "{counts:?}");
     let refused = folder.run("run --boards qemu --cable-drop 0.1 --out refused");
     assert_contains(&refused.stderr, "a board of kind qemu has no serial line");
