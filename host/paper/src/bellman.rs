@@ -13,18 +13,19 @@ use fabswarm_sim::method::{Network, Oracle};
 
 /// The gradient of the regularised Bellman error, at rows x.
 #[derive(Clone, Debug)]
-pub struct BellmanError {
+pub(crate) struct BellmanError {
     task: Rc<Task<f64>>,
 }
 
 impl BellmanError {
-    /// For a task of policy evaluation; `None` for others, which have no such form.
-    pub fn new(task: Rc<Task<f64>>) -> Option<Self> {
-        matches!(*task, Task::PolicyEvaluation(_)).then_some(Self { task })
+    /// Of a task of policy evaluation: others have no such form.
+    pub(crate) fn new(task: Rc<Task<f64>>) -> Self {
+        assert!(matches!(*task, Task::PolicyEvaluation(_)), "a setting draws tasks of policy evaluation");
+        Self { task }
     }
 
     /// One agent's gradient at `x`.
-    pub fn gradient(&self, agent: usize, round: u32, x: &[f64]) -> Vec<f64> {
+    fn gradient(&self, agent: usize, round: u32, x: &[f64]) -> Vec<f64> {
         let TaskProblem::BuiltIn(AnyProblem::PolicyEvaluation(problem)) = self.task.problem(agent) else {
             unreachable!("`new` takes tasks of policy evaluation only");
         };

@@ -35,7 +35,7 @@ pub enum CampaignError {
 }
 
 /// Runs an experiment with results kept in `folder`.
-pub fn run<W: Workload>(
+pub(crate) fn run<W: Workload>(
     experiment: &Experiment<W>,
     folder: &Path,
     progress: &dyn Progress,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// The verdict on a claim in one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CaseOutcome {
+pub(crate) enum CaseOutcome {
     /// The contrary was measured.
     Fails,
     /// Neither the claim nor the contrary.
@@ -19,13 +19,10 @@ impl From<bool> for CaseOutcome {
     }
 }
 
-/// A case of a claim.
 #[derive(Clone, Debug)]
-pub struct Case {
-    /// The verdict on the claim.
-    pub outcome: CaseOutcome,
-    /// The measured values.
-    pub measured: String,
+pub(crate) struct Case {
+    pub(crate) outcome: CaseOutcome,
+    pub(crate) measured: String,
 }
 
 /// A comparison of two series, seed by seed.

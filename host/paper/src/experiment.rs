@@ -16,34 +16,30 @@ use crate::workload::{Series, SeriesOutcome, Workload, distinct};
 
 /// A figure or table of the paper.
 #[derive(Clone, Debug)]
-pub struct Experiment<W: Workload> {
+pub(crate) struct Experiment<W: Workload> {
     /// The name by which it is run.
-    pub name: &'static str,
-    /// Its title.
-    pub title: String,
+    pub(crate) name: &'static str,
+    pub(crate) title: String,
     /// Which figure or table of the paper.
-    pub source: String,
+    pub(crate) source: String,
     /// Differences from the paper's setting, and values that the paper leaves open.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The columns of its figure; none where it is a table.
-    pub axes: Vec<W::Axis>,
-    /// Its curves or rows.
-    pub series: Vec<Series<W>>,
-    /// The values that are searched.
-    pub search: W::Search,
-    /// The claims that it is about.
-    pub claims: Vec<StatedClaim<W>>,
+    pub(crate) axes: Vec<W::Axis>,
+    pub(crate) series: Vec<Series<W>>,
+    pub(crate) search: W::Search,
+    pub(crate) claims: Vec<StatedClaim<W>>,
     /// Differences that are ties: a share of errors, rounds and seconds, and of accuracies the difference itself.
-    pub margin: f64,
+    pub(crate) margin: f64,
     /// The number of seeds of each series, from 1.
-    pub seeds: u64,
+    pub(crate) seeds: u64,
     /// Whether it is the small version, from which no verdict follows.
-    pub is_quick: bool,
+    pub(crate) is_quick: bool,
 }
 
 impl<W: Workload> Experiment<W> {
     /// All experiments; `is_quick` makes each small enough for a test.
-    pub fn all(is_quick: bool) -> Result<Vec<Self>, Diagnostic> {
+    pub(crate) fn all(is_quick: bool) -> Result<Vec<Self>, Diagnostic> {
         let parse = |(name, text): &(&'static str, &str)| {
             file::parse(name, text, is_quick)
                 .map_err(|reason| Diagnostic::bare(format!("experiment {name}: {reason}")))
@@ -51,8 +47,7 @@ impl<W: Workload> Experiment<W> {
         W::FILES.iter().map(parse).collect()
     }
 
-    /// The panels, in order.
-    pub fn panels(&self) -> Vec<&str> {
+    pub(crate) fn panels(&self) -> Vec<&str> {
         distinct(self.series.iter().map(|series| series.panel.as_str()))
     }
 }
@@ -60,33 +55,29 @@ impl<W: Workload> Experiment<W> {
 /// A claim in an experiment's file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound = "")]
-pub struct StatedClaim<W: Workload> {
+pub(crate) struct StatedClaim<W: Workload> {
     /// The claim, in our words.
-    pub text: String,
+    pub(crate) text: String,
     /// When it holds.
-    pub rule: ClaimRule<W>,
+    pub(crate) rule: ClaimRule<W>,
 }
 
 /// One try of a search.
 #[derive(Clone, Debug)]
-pub struct SearchTrial<W: Workload> {
-    /// The panel.
-    pub panel: String,
-    /// The series.
-    pub label: String,
-    /// The values that were tried.
-    pub choice: W::Choice,
+pub(crate) struct SearchTrial<W: Workload> {
+    pub(crate) panel: String,
+    pub(crate) label: String,
+    pub(crate) choice: W::Choice,
     /// The value that the search minimises.
-    pub score: f64,
+    pub(crate) score: f64,
 }
 
 /// The results of an experiment.
 #[derive(Clone, Debug)]
-pub struct ExperimentOutcome<W: Workload> {
+pub(crate) struct ExperimentOutcome<W: Workload> {
     /// All series, in the order of the experiment.
-    pub series: Vec<SeriesOutcome<W>>,
-    /// All tries of the search.
-    pub trials: Vec<SearchTrial<W>>,
+    pub(crate) series: Vec<SeriesOutcome<W>>,
+    pub(crate) trials: Vec<SearchTrial<W>>,
 }
 
 /// The error about a file of a campaign.

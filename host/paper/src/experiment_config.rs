@@ -13,7 +13,7 @@ use crate::network::LinkRule;
 /// Which graphs a swarm has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GraphKind {
+pub(crate) enum GraphKind {
     /// The paper's three phases.
     Paper,
     /// Random links, drawn anew each round.
@@ -31,45 +31,44 @@ pub enum GraphKind {
 /// Everything a run depends on but the method, its steps and the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ExperimentConfig {
+pub(crate) struct ExperimentConfig {
     /// Whether the problem is hyper-cleaning, which is not convex, instead of policy evaluation.
-    pub hyper_cleaning: bool,
+    pub(crate) hyper_cleaning: bool,
     /// n.
-    pub agents: usize,
-    /// Graphs of the network.
-    pub graph: GraphKind,
+    pub(crate) agents: usize,
+    pub(crate) graph: GraphKind,
     /// File with a problem and graphs in the golden schema, for [`GraphKind::Recorded`].
-    pub recording: String,
+    pub(crate) recording: String,
     /// ν.
-    pub edge_probability: f64,
+    pub(crate) edge_probability: f64,
     /// Weights that even and odd agents of a ring give to their neighbour.
-    pub ring_shares: [f64; 2],
+    pub(crate) ring_shares: [f64; 2],
     /// C: any C successive rounds together have all links of a ring.
-    pub turns: u32,
+    pub(crate) turns: u32,
     /// Probability that a frame is lost.
-    pub loss: f64,
+    pub(crate) loss: f64,
     /// ω.
-    pub reward_noise: f64,
+    pub(crate) reward_noise: f64,
     /// Weights of f and g of policy evaluation.
-    pub level_weights: [f64; 2],
+    pub(crate) level_weights: [f64; 2],
     /// λ, the μ of the paper's experiments.
-    pub lambda: f64,
+    pub(crate) lambda: f64,
     /// T, the inner rounds of a double loop.
-    pub inner_rounds: u32,
+    pub(crate) inner_rounds: u32,
     /// β of Push-ASGD.
-    pub momentum: f64,
+    pub(crate) momentum: f64,
     /// δ: steps shrink as `1/(1 + δk)`.
-    pub decay: f64,
+    pub(crate) decay: f64,
     /// Whether simulated agents step before they average decisions.
-    pub adapt_first: bool,
+    pub(crate) adapt_first: bool,
     /// Whether z of simulated agents minimises g − f/λ.
-    pub symmetric: bool,
+    pub(crate) symmetric: bool,
     /// Movement below which agents with the ledger stay silent.
-    pub send_threshold: f64,
+    pub(crate) send_threshold: f64,
     /// Rounds of communication that a run may use.
-    pub rounds: u32,
+    pub(crate) rounds: u32,
     /// The error at which a run ends early; 0 never.
-    pub stop_below: f64,
+    pub(crate) stop_below: f64,
 }
 
 impl Default for ExperimentConfig {
@@ -100,7 +99,7 @@ impl Default for ExperimentConfig {
 
 impl ExperimentConfig {
     /// The scenario that draws the same problem and, where it has them, the same graphs.
-    pub fn scenario(&self, seed: u64) -> Scenario {
+    pub(crate) fn scenario(&self, seed: u64) -> Scenario {
         let mut scenario = Scenario { seed, ..Scenario::default() };
         scenario.swarm.agents = self.agents;
         scenario.swarm.rounds = self.rounds.into();
@@ -125,13 +124,11 @@ impl ExperimentConfig {
         scenario
     }
 
-    /// The graphs of the network.
-    pub fn graphs(&self, seed: u64) -> Result<Rc<LinkSource>, Diagnostic> {
+    pub(crate) fn graphs(&self, seed: u64) -> Result<Rc<LinkSource>, Diagnostic> {
         LinkSource::new(&self.scenario(seed)).map(Rc::new)
     }
 
-    /// The rule of the links.
-    pub fn link_rule(&self, seed: u64) -> Result<LinkRule, Diagnostic> {
+    pub(crate) fn link_rule(&self, seed: u64) -> Result<LinkRule, Diagnostic> {
         Ok(match self.graph {
             GraphKind::Ring => {
                 let links = LinkWeights::weighted_ring(self.agents, |agent| self.ring_shares[agent % 2]);

@@ -7,19 +7,19 @@
 //!
 //! Imports point that way only: `named → campaign → experiment → rule → workload → case`, and `small → method → network, bellman`.
 
-pub mod bellman;
+mod bellman;
 pub mod campaign;
-pub mod case;
-pub mod experiment;
-pub mod experiment_config;
-pub mod method;
+mod case;
+mod experiment;
+mod experiment_config;
+mod method;
 pub mod named;
-pub mod network;
+mod network;
 pub mod page;
-pub mod rule;
-pub mod small;
+mod rule;
+mod small;
 mod spread;
-pub mod table;
-pub mod training;
-pub mod verdict;
-pub mod workload;
+mod table;
+mod training;
+mod verdict;
+mod workload;

@@ -16,19 +16,16 @@ use fabswarm_sim::task::Task;
 use fabswarm_sim::trial::BuildError;
 use serde::{Deserialize, Serialize};
 
-use crate::bellman::BellmanError;
 use crate::experiment_config::ExperimentConfig;
 use rule_on_oracle::RuleOnOracle;
 
 /// A method at work on a swarm.
-pub trait Method {
+pub(crate) trait Method {
     /// One iteration: one round of communication, or one outer iteration of a double loop.
     fn iterate(&mut self);
 
-    /// Measures the swarm.
     fn measure(&self) -> ErrorMeasures;
 
-    /// Rounds of communication so far.
     fn rounds(&self) -> u32;
 
     /// Floats that arrived so far, on all links together.
@@ -47,31 +44,30 @@ pub trait Method {
 
 /// The errors of a swarm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ErrorMeasures {
+pub(crate) struct ErrorMeasures {
     /// `mean_i ‖x_i − x*‖ / ‖x*‖`; 1 where x* is not known.
-    pub error: f64,
+    pub(crate) error: f64,
     /// `√(mean_i ‖x_i − x̄‖²) / ‖x̄‖`; of the whole row where x* is not known.
-    pub consensus: f64,
+    pub(crate) consensus: f64,
 }
 
 /// The step sizes of a method, on gradients that are not divided by λ.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StepSizes {
+pub(crate) struct StepSizes {
     /// On the upper variable x. FAB's η_x is λ times this.
-    pub upper: f64,
+    pub(crate) upper: f64,
     /// On the lower variables y, z or v. FAB's η_y = η_z are this.
-    pub lower: f64,
+    pub(crate) lower: f64,
     /// On z, where it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub twin: Option<f64>,
+    pub(crate) twin: Option<f64>,
 }
 
 /// The methods, by the names that experiments call them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the variants are the names of the paper")]
-pub enum MethodKind {
+pub(crate) enum MethodKind {
     Fab,
     CentralizedFab,
     StaticFab,
@@ -117,12 +113,12 @@ enum Design {
 
 impl MethodKind {
     /// The name in legends and tables.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         self.definition().0
     }
 
     /// Returns whether it has a step on a lower variable too.
-    pub fn is_bilevel(self) -> bool {
+    pub(crate) fn is_bilevel(self) -> bool {
         !matches!(self.definition().1, Design::SingleLevel(_) | Design::LtAdmm)
     }
 
@@ -166,7 +162,7 @@ impl MethodKind {
     }
 
     /// The method at rest on the problem of `seed`.
-    pub fn start(
+    pub(crate) fn start(
         self,
         setting: &ExperimentConfig,
         steps: StepSizes,
@@ -211,10 +207,5 @@ impl MethodStart<'_> {
         let mut row = vec![0.0; self.task.shape().words()];
         self.task.start(&mut row);
         row
-    }
-
-    /// The regularised Bellman error of the task.
-    fn bellman(&self) -> BellmanError {
-        BellmanError::new(Rc::clone(&self.task)).expect("a setting draws tasks of policy evaluation")
     }
 }

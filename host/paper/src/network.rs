@@ -13,14 +13,13 @@ const KEPT_AMONG: u32 = 1000;
 
 /// The source of the links of each round.
 #[derive(Clone, Debug)]
-pub enum LinkRule {
+pub(crate) enum LinkRule {
     /// Others in each round, weights by degree.
     Degrees(Rc<LinkSource>),
     /// Constant links and weights.
     Fixed(Rc<LinkWeights>),
     /// A directed ring with weights by degree, of which every `turns`-th link is there in each round, in turn.
     RingInTurns {
-        /// Agents of the ring.
         agents: usize,
         /// Rounds until a link is there again.
         turns: u32,
@@ -40,7 +39,7 @@ struct LossyLinks {
 
 impl LinkRule {
     /// The links of the first round whose graph is, or is not, strongly connected, for ever.
-    pub fn kept(graphs: &LinkSource, is_connected: bool) -> Result<Self, Diagnostic> {
+    pub(crate) fn kept(graphs: &LinkSource, is_connected: bool) -> Result<Self, Diagnostic> {
         let mut reached = vec![false; graphs.agents()];
         let mut fits = |round: &u32| {
             check_joint_connectivity(graphs, *round..*round + 1, &mut reached).is_ok() == is_connected
@@ -53,7 +52,7 @@ impl LinkRule {
     }
 
     /// A network that loses each frame with probability `loss`.
-    pub fn network(self, loss: f64, seed: u64) -> Network {
+    pub(crate) fn network(self, loss: f64, seed: u64) -> Network {
         let first = match &self {
             Self::Fixed(links) => Rc::clone(links),
             Self::Degrees(graphs) | Self::FirstWeights(graphs) => Rc::new(all_links(graphs, 0)),

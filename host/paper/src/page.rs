@@ -8,33 +8,28 @@ use fabswarm_plot::{Figure, HtmlPage, LinePoint, Panel, PlotLine, Scale};
 use fabswarm_sim::whole_file;
 
 use crate::experiment::{Experiment, ExperimentOutcome, SearchTrial, failed};
-use crate::table::{self, Table};
+use crate::table::Table;
 use crate::verdict;
 use crate::workload::{SeriesOutcome, Workload, distinct};
 
 /// A column of the table of results: its name, and the cell of a series with what was searched.
-pub type Column<W> = (&'static str, fn(&SeriesOutcome<W>, &<W as Workload>::Search) -> String);
+pub(crate) type Column<W> = (&'static str, fn(&SeriesOutcome<W>, &<W as Workload>::Search) -> String);
 
 /// The figures and tables of an experiment.
-pub trait Presentation: Workload {
+pub(crate) trait Presentation: Workload {
     /// The file of all tries of a search.
     const TRIALS_FILE: &'static str;
     /// Its columns after the panel and the method.
     const TRIAL_COLUMNS: &'static str;
-    /// The columns of `curves.csv`.
     const CURVE_COLUMNS: &'static str;
     /// The columns of the table of results after the panel and the method. Columns without a cell are left out.
     const COLUMNS: &'static [Column<Self>];
 
-    /// Notes on the search and the machine.
     fn notes(experiment: &Experiment<Self>, outcome: &ExperimentOutcome<Self>) -> Vec<String>;
-    /// The curve of a series over an axis.
     fn curve(outcome: &SeriesOutcome<Self>, axis: Self::Axis) -> Vec<LinePoint>;
     /// The name of an axis, and the scale of the values over it.
     fn scale(axis: Self::Axis, lines: &[PlotLine]) -> (&'static str, Scale);
-    /// The rows of a series in `curves.csv`.
     fn curve_rows(outcome: &SeriesOutcome<Self>) -> Vec<String>;
-    /// The row of a try.
     fn trial_row(trial: &SearchTrial<Self>) -> String;
 }
 
@@ -51,7 +46,7 @@ pub struct Section {
 }
 
 /// Draws, tabulates and judges an experiment and writes it to `folder`.
-pub fn write_experiment<W: Presentation>(
+pub(crate) fn write_experiment<W: Presentation>(
     experiment: &Experiment<W>,
     outcome: &ExperimentOutcome<W>,
     folder: &Path,
@@ -74,14 +69,13 @@ pub fn write_experiment<W: Presentation>(
         write(&folder.join(W::TRIALS_FILE), &csv(W::TRIAL_COLUMNS, rows))?;
     }
     let claims: &[_] = if experiment.is_quick { &[] } else { &experiment.claims };
-    let verdicts = verdict::on(claims, experiment.margin, &outcome.series);
     let section = Section {
         name: experiment.name,
         title: experiment.title.clone(),
         source: experiment.source.clone(),
         notes: experiment.notes.iter().cloned().chain(W::notes(experiment, outcome)).collect(),
         svg,
-        verdicts: table::verdicts(&verdicts, experiment.seeds),
+        verdicts: verdict::on(claims, experiment.margin, experiment.seeds, &outcome.series),
         results: results(experiment, &outcome.series),
     };
     write(&folder.join("verdict.md"), &section.to_markdown())?;
@@ -134,7 +128,7 @@ fn csv<'a>(columns: &str, rows: impl Iterator<Item = ((&'a str, &'a str), String
 
 impl Section {
     /// Verdicts and results in Markdown.
-    pub fn to_markdown(&self) -> String {
+    pub(crate) fn to_markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n\n", self.title, self.source);
         self.notes.iter().for_each(|note| text += &format!("- {note}\n"));
         let (verdicts, results) = (self.verdicts.to_markdown(), self.results.to_markdown());

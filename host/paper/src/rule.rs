@@ -9,8 +9,7 @@ use crate::workload::{Condition, Measure, SeriesOutcome, Workload, distinct};
 /// When a claim holds. Labels may end in `*`; without panels, all are meant.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, bound = "")]
-#[expect(missing_docs, reason = "the sentence about each rule names its fields")]
-pub enum ClaimRule<W: Workload> {
+pub(crate) enum ClaimRule<W: Workload> {
     /// In each panel every series `of` is better than every other one of `than`, by a factor: the closest pair decides.
     Better {
         measure: W::Measure,
@@ -99,7 +98,14 @@ impl<W: Workload> ClaimRule<W> {
                 };
                 let chain =
                     if named.is_empty() { panels(all) } else { named.iter().map(String::as_str).collect() };
-                let case = |pair: &[&str]| growth(pair, [lead(pair[0])?, lead(pair[1])?], margin);
+                let case = |pair: &[&str]| {
+                    let [first, second] = [lead(pair[0])?, lead(pair[1])?];
+                    let grown: Vec<f64> =
+                        first.iter().zip(&second).map(|(first, second)| second - first).collect();
+                    let [a, b] = [first, second].map(|lead| Spread::of(lead.into_iter()).mean);
+                    let measured = format!("{}: {a:+.3}, {}: {b:+.3}", pair[0], pair[1]);
+                    Some(Case { outcome: Comparison::of(&grown, margin).outcome, measured })
+                };
                 chain.windows(2).filter_map(case).collect()
             }
             Self::Unchanged { measure, series, within } => {
@@ -131,7 +137,6 @@ impl<W: Workload> ClaimRule<W> {
     }
 }
 
-/// How much better `own` is than `other` on each seed.
 fn advantages<W: Workload>(
     measure: W::Measure,
     own: &SeriesOutcome<W>,
@@ -185,14 +190,6 @@ fn closest<W: Workload>(
     Some(Case { outcome: comparison.outcome, measured })
 }
 
-/// Whether a lead is larger in the second of two cases.
-fn growth(names: &[&str], [first, second]: [Vec<f64>; 2], margin: f64) -> Option<Case> {
-    let grown: Vec<f64> = first.iter().zip(&second).map(|(first, second)| second - first).collect();
-    let [a, b] = [first, second].map(|lead| Spread::of(lead.into_iter()).mean);
-    let measured = format!("{}: {a:+.3}, {}: {b:+.3}", names[0], names[1]);
-    Some(Case { outcome: Comparison::of(&grown, margin).outcome, measured })
-}
-
 /// Whether a label is meant: by its name, or by how it begins where `pattern` ends in `*`.
 fn is_meant(patterns: &[String], label: &str) -> bool {
     let matches = |pattern: &String| match pattern.strip_suffix('*') {
@@ -216,12 +213,10 @@ fn here<'a, W: Workload>(
     all.iter().filter(move |one| one.series.panel == panel && is_meant(labels, &one.series.label))
 }
 
-/// The series of a panel by label.
 fn find<'a, W: Workload>(all: Outcomes<'a, W>, panel: &str, label: &str) -> Option<&'a SeriesOutcome<W>> {
     all.iter().find(|one| one.series.panel == panel && one.series.label == label)
 }
 
-/// The panels, in order.
 fn panels<W: Workload>(all: Outcomes<'_, W>) -> Vec<&str> {
     distinct(all.iter().map(|one| one.series.panel.as_str()))
 }

@@ -5,8 +5,8 @@ mod measure;
 mod outcome;
 mod page;
 
-pub use measure::{ErrorCondition, ErrorMeasure, PrintedColumn, Quantity};
-pub use outcome::{MethodOutcome, Point, RunOutcome};
+pub(crate) use measure::{ErrorCondition, ErrorMeasure};
+pub(crate) use outcome::{MethodOutcome, Point, RunOutcome};
 
 use std::sync::atomic::AtomicBool;
 
@@ -23,10 +23,9 @@ use cell::MethodCell;
 /// The horizontal axis of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Axis {
+pub(crate) enum Axis {
     /// Iterations: rounds, or outer iterations of a double loop.
     Iterations,
-    /// Rounds of communication.
     Rounds,
     /// Floats that crossed links.
     Floats,
@@ -37,30 +36,24 @@ pub enum Axis {
 /// Steps that are tried for every method alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StepGrid {
-    /// Steps on x.
-    pub upper: Vec<f64>,
+pub(crate) struct StepGrid {
+    pub(crate) upper: Vec<f64>,
     /// Steps on y, z and v; methods of one level have none.
-    pub lower: Vec<f64>,
+    pub(crate) lower: Vec<f64>,
     /// Seeds that are tried on; others than those that count.
-    pub seeds: Vec<u64>,
-    /// Rounds of each try.
-    pub rounds: u32,
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) rounds: u32,
 }
 
-/// A method in a setting.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MethodWorkload {
-    /// The method.
-    pub method: MethodKind,
+pub(crate) struct MethodWorkload {
+    pub(crate) method: MethodKind,
     /// Its steps; the best of the grid where they are not given.
-    pub steps: Option<StepSizes>,
-    /// The setting.
-    pub setting: ExperimentConfig,
-    /// The value that the paper prints for it.
-    pub paper: Option<String>,
+    pub(crate) steps: Option<StepSizes>,
+    pub(crate) setting: ExperimentConfig,
+    pub(crate) paper: Option<String>,
     /// Mean rounds to one per cent of an independent implementation.
-    pub reference: Option<f64>,
+    pub(crate) reference: Option<f64>,
 }
 
 impl Workload for MethodWorkload {

@@ -8,8 +8,8 @@ mod measure;
 mod outcome;
 mod page;
 
-pub use measure::{AccuracyCondition, AccuracyMeasure};
-pub use outcome::{TrainingPoint, TrainingRunOutcome, TrainingSeries};
+pub(crate) use measure::{AccuracyCondition, AccuracyMeasure};
+pub(crate) use outcome::{TrainingPoint, TrainingRunOutcome, TrainingSeries};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -20,17 +20,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::workload::{Keys, SeriesFile, Workload};
-use cell::{TrainingCell, TrainingDevice};
+use cell::{TrainingCell, has_gpu};
 
 /// A column of an experiment's figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Chart {
-    /// Accuracy over epochs.
+pub(crate) enum Chart {
     Epochs,
-    /// Accuracy over seconds.
     Seconds,
-    /// Accuracy over bytes sent.
     Bytes,
     /// The learned regularisation over epochs.
     Regularisation,
@@ -39,7 +36,7 @@ pub enum Chart {
 /// The grid of a search.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeySearch {
+pub(crate) struct KeySearch {
     seeds: Vec<u64>,
     /// Epochs of each try.
     epochs: u64,
@@ -47,9 +44,8 @@ pub struct KeySearch {
     values: BTreeMap<String, Vec<Value>>,
 }
 
-/// A training scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrainingWorkload {
+pub(crate) struct TrainingWorkload {
     /// Its keys, where they are not the default.
     pub(crate) keys: Keys,
     /// Keys of which all values are tried.
@@ -144,7 +140,7 @@ impl Workload for TrainingWorkload {
     fn cell(&self, choice: &Keys, seed: u64) -> TrainingCell {
         let mut keys = self.keys.clone();
         keys.extend(choice.clone());
-        TrainingCell { keys, seed, device: TrainingDevice::best(self.precision) }
+        TrainingCell { keys, seed, gpu: has_gpu().then(|| self.precision.name()) }
     }
 
     fn effort(_: &TrainingCell) -> u64 {
@@ -169,7 +165,7 @@ impl Workload for TrainingWorkload {
     }
 
     fn has_device() -> bool {
-        TrainingDevice::best(Precision::default()) != TrainingDevice::Cpu
+        has_gpu()
     }
 }
 

@@ -10,14 +10,12 @@ use serde_json::{Map, Value};
 
 use crate::case::Case;
 use crate::method::{MethodKind, StepSizes};
-use crate::spread::samples;
 
 /// Values of settings or of scenario keys, by name.
-pub type Keys = Map<String, Value>;
+pub(crate) type Keys = Map<String, Value>;
 
 /// The work of a series of an experiment.
-pub trait Workload: Sized + Clone + Debug + Sync + 'static {
-    /// A column of the figure.
+pub(crate) trait Workload: Sized + Clone + Debug + Sync + 'static {
     type Axis: Copy + Debug + Sync + DeserializeOwned;
     /// The values that are tried for series that ask for a search.
     type Search: Clone + Debug + Sync + Default + DeserializeOwned;
@@ -29,9 +27,7 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     type Measure: Measure<Self>;
     /// The conditions on a single series.
     type Condition: Condition<Self>;
-    /// A sample of a run.
     type Point: Copy;
-    /// The result of one run.
     type Run: Clone + Debug + Send + Serialize + DeserializeOwned;
 
     /// Names and texts of the experiments, in the order of the paper.
@@ -48,7 +44,6 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     fn options(&self, search: &Self::Search) -> Vec<Self::Choice>;
     /// The seeds on which they are tried; others than those that count.
     fn search_seeds(search: &Self::Search) -> &[u64];
-    /// A try.
     fn trial(&self, choice: &Self::Choice, seed: u64, search: &Self::Search) -> Self::Cell;
     /// The value that a search minimises, over the runs of one try.
     fn score(runs: &[Self::Run]) -> f64;
@@ -60,7 +55,6 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
     /// Runs it; `None` where it was interrupted.
     fn run(cell: &Self::Cell, interrupted: &AtomicBool) -> Result<Option<Self::Run>, Diagnostic>;
 
-    /// The samples of a run.
     fn points(run: &Self::Run) -> &[Self::Point];
     /// Whether a series has left its start.
     fn has_moved(one: &SeriesOutcome<Self>) -> bool;
@@ -76,7 +70,7 @@ pub trait Workload: Sized + Clone + Debug + Sync + 'static {
 }
 
 /// A number per run that two series are compared by.
-pub trait Measure<W: Workload>: Copy + Debug + Sync + DeserializeOwned {
+pub(crate) trait Measure<W: Workload>: Copy + Debug + Sync + DeserializeOwned {
     /// The values of a run of each of two series.
     fn values(self, pair: [(&SeriesOutcome<W>, &W::Run); 2]) -> [f64; 2];
     /// How much better one value is than another.
@@ -92,60 +86,59 @@ pub trait Measure<W: Workload>: Copy + Debug + Sync + DeserializeOwned {
 }
 
 /// A condition on a single series.
-pub trait Condition<W: Workload>: Clone + Debug + Sync + DeserializeOwned {
+pub(crate) trait Condition<W: Workload>: Clone + Debug + Sync + DeserializeOwned {
     /// The verdict; `None` where it was not measured.
     fn judge(&self, one: &SeriesOutcome<W>) -> Option<Case>;
 }
 
 /// One curve or row of an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series<W> {
-    /// The panel of the figure it belongs to.
-    pub panel: String,
+pub(crate) struct Series<W> {
+    pub(crate) panel: String,
     /// Its name in legends and tables.
-    pub label: String,
-    /// Its work.
-    pub work: W,
+    pub(crate) label: String,
+    pub(crate) work: W,
 }
 
 /// A series in each of its panels.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SeriesFile {
+pub(crate) struct SeriesFile {
     /// Its name; that of its method where it is not given.
-    pub label: Option<String>,
+    pub(crate) label: Option<String>,
     /// Panels it belongs to; all where it is not given.
     pub(crate) panels: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) setting: Keys,
     /// The method, on small problems.
-    pub method: Option<MethodKind>,
+    pub(crate) method: Option<MethodKind>,
     /// Its steps; searched where they are not given.
-    pub steps: Option<StepSizes>,
-    /// The value that the paper prints for it.
-    pub paper: Option<String>,
+    pub(crate) steps: Option<StepSizes>,
+    pub(crate) paper: Option<String>,
     /// The value that an independent implementation measured.
-    pub reference: Option<f64>,
+    pub(crate) reference: Option<f64>,
     /// Keys whose values are searched, for large models.
     #[serde(default)]
-    pub search: Vec<String>,
+    pub(crate) search: Vec<String>,
 }
 
-/// All runs of a series.
 #[derive(Clone, Debug)]
-pub struct SeriesOutcome<W: Workload> {
-    /// The series.
-    pub series: Series<W>,
-    /// With which values.
-    pub choice: W::Choice,
+pub(crate) struct SeriesOutcome<W: Workload> {
+    pub(crate) series: Series<W>,
+    pub(crate) choice: W::Choice,
     /// One run per seed.
-    pub runs: Vec<W::Run>,
+    pub(crate) runs: Vec<W::Run>,
 }
 
 impl<W: Workload> SeriesOutcome<W> {
     /// The points of all runs, sample by sample; a run that ended early counts as it ended.
     pub(crate) fn samples(&self) -> Vec<Vec<W::Point>> {
-        samples(&self.runs.iter().map(W::points).collect::<Vec<_>>())
+        let count = self.runs.iter().map(|run| W::points(run).len()).max().unwrap_or(0);
+        let at = |sample: usize| {
+            let runs = self.runs.iter().map(W::points);
+            runs.filter_map(|points| points.get(sample).or(points.last()).copied()).collect()
+        };
+        (0..count).map(at).collect()
     }
 
     /// The label, and the panel where there are some.

@@ -14,6 +14,7 @@ use fabswarm_sim::trial::BuildError;
 
 use super::rule_on_oracle::MeasuredWords;
 use super::{ErrorMeasures, Method, MethodStart};
+use crate::bellman::BellmanError;
 
 /// r, the penalty on disagreement.
 const PENALTY: f64 = 1.0;
@@ -41,7 +42,8 @@ impl LtAdmm {
     /// On the form of one level, where the second step of the setting is the coupling.
     pub(super) fn single_level(start: &MethodStart<'_>) -> Result<Self, BuildError> {
         let steps = vec![start.steps.upper; start.task.shape().x];
-        Self::new(start, Box::new(start.bellman()), 5, steps, start.steps.lower)
+        let oracle = BellmanError::new(Rc::clone(&start.task));
+        Self::new(start, Box::new(oracle), 5, steps, start.steps.lower)
     }
 
     /// On the penalty function of both levels.

@@ -77,7 +77,8 @@ impl RuleOnOracle<BellmanError> {
     pub(super) fn single_level(rule: RuleKind, start: &MethodStart<'_>) -> Result<Self, BuildError> {
         let words = start.task.shape().x;
         let steps = vec![start.steps.upper; words];
-        Ok(Self::new(start, start.network()?, rule, start.bellman(), steps, &vec![0.0; words]))
+        let oracle = BellmanError::new(Rc::clone(&start.task));
+        Ok(Self::new(start, start.network()?, rule, oracle, steps, &vec![0.0; words]))
     }
 }
 

@@ -8,7 +8,6 @@ use fabswarm_sim::trial::{self, BuildError};
 
 use super::{ErrorMeasures, Method, MethodStart};
 
-/// A swarm of the simulator.
 pub(super) struct SimulatedFab {
     swarm: Box<dyn Swarm>,
     /// Counts what travels where the swarm is computed on arrays and has no air.

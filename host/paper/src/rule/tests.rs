@@ -8,7 +8,7 @@ use crate::experiment_config::ExperimentConfig;
 use crate::method::{MethodKind, StepSizes};
 use crate::small::{MethodOutcome, MethodWorkload, Point, RunOutcome};
 use crate::training::{TrainingPoint, TrainingRunOutcome, TrainingSeries, TrainingWorkload};
-use crate::verdict::Finding;
+use crate::verdict;
 use crate::workload::{Keys, Series};
 
 /// The finding of a rule as files have it.
@@ -19,7 +19,7 @@ fn finding<W: Workload>(rule: &str, margin: f64, all: &[SeriesOutcome<W>]) -> St
         rule: ClaimRule<W>,
     }
     let file: RuleFile<W> = toml_edit::de::from_str(&format!("rule = {{ {rule} }}")).unwrap();
-    Finding::of(&file.rule.cases(margin, all)).to_string()
+    verdict::finding(&file.rule.cases(margin, all))
 }
 
 fn found(rule: &str, all: &[MethodOutcome]) -> String {

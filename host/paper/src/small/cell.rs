@@ -17,9 +17,8 @@ const FIRST_ITERATIONS: u32 = 20;
 /// An error that no run comes back from.
 const BEYOND_BOUNDS: f64 = 1e6;
 
-/// Everything that a run depends on.
 #[derive(Clone, Debug, Serialize)]
-pub struct MethodCell {
+pub(crate) struct MethodCell {
     pub(super) method: MethodKind,
     pub(super) setting: ExperimentConfig,
     pub(super) steps: StepSizes,

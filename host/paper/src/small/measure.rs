@@ -14,7 +14,7 @@ const FAR: f64 = 700.0;
 /// A number per run; the lower, the better.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ErrorMeasure {
+pub(crate) enum ErrorMeasure {
     /// Where the error settles.
     SettledError,
     /// The error where the first of two runs ends on an axis.
@@ -34,8 +34,7 @@ pub enum ErrorMeasure {
 /// A condition on a single series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[expect(missing_docs, reason = "the sentence about each condition names its fields")]
-pub enum ErrorCondition {
+pub(crate) enum ErrorCondition {
     /// Every seed comes below one per cent.
     Reaches,
     /// Every seed settles above one per cent; it may pass below on its way.
@@ -55,7 +54,7 @@ pub enum ErrorCondition {
 /// A column of the experiment's file.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PrintedColumn {
+pub(crate) enum PrintedColumn {
     /// The paper's.
     Paper,
     /// An independent implementation's.
@@ -65,8 +64,7 @@ pub enum PrintedColumn {
 /// A squared distance that theorems bound.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Quantity {
-    /// The squared gradient.
+pub(crate) enum Quantity {
     Stationarity,
     /// The mean squared distance from the mean of all agents.
     Consensus,

@@ -11,26 +11,21 @@ pub(super) const ONE_PERCENT: f64 = 0.01;
 
 /// Where a run stood.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// Iterations so far.
-    pub iterations: u32,
-    /// Rounds of communication so far.
-    pub rounds: u32,
+pub(crate) struct Point {
+    pub(crate) iterations: u32,
+    pub(crate) rounds: u32,
     /// Floats that arrived so far.
-    pub floats: u64,
-    /// Seconds so far.
-    pub seconds: f64,
+    pub(crate) floats: u64,
+    pub(crate) seconds: f64,
     /// Distance from the solution; 1 where it is not known.
-    pub error: f64,
-    /// Distance between agents.
-    pub consensus: f64,
+    pub(crate) error: f64,
+    pub(crate) consensus: f64,
     /// The squared gradient of what the method minimises, where no solution is known.
-    pub stationarity: Option<f64>,
+    pub(crate) stationarity: Option<f64>,
 }
 
 impl Point {
-    /// Its place on an axis.
-    pub fn on(&self, axis: Axis) -> f64 {
+    pub(crate) fn on(&self, axis: Axis) -> f64 {
         match axis {
             Axis::Iterations => self.iterations.into(),
             Axis::Rounds => self.rounds.into(),
@@ -40,22 +35,20 @@ impl Point {
     }
 }
 
-/// One run of a method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunOutcome {
+pub(crate) struct RunOutcome {
     /// Samples at equal distances in rounds, the start and the end among them.
-    pub points: Vec<Point>,
+    pub(crate) points: Vec<Point>,
     /// The first point with an error below one per cent.
-    pub one_percent: Option<Point>,
+    pub(crate) one_percent: Option<Point>,
     /// Numbers that an agent keeps from one iteration to the next.
-    pub memory: usize,
+    pub(crate) memory: usize,
     /// Whether the error went beyond all bounds.
-    pub has_diverged: bool,
+    pub(crate) has_diverged: bool,
 }
 
 impl RunOutcome {
-    /// Where it ended.
-    pub fn last(&self) -> &Point {
+    pub(crate) fn last(&self) -> &Point {
         &self.points[self.points.len() - 1]
     }
 
@@ -77,7 +70,7 @@ impl RunOutcome {
     }
 
     /// The geometric mean of the error over the last tenth of its samples: of a noisy run, where it settled.
-    pub fn settled_error(&self) -> f64 {
+    pub(crate) fn settled_error(&self) -> f64 {
         if self.has_diverged {
             return f64::INFINITY;
         }
@@ -94,27 +87,24 @@ fn mean_log(points: &[Point]) -> f64 {
     points.iter().map(|point| point.error.max(1e-300).ln()).sum::<f64>() / points.len() as f64
 }
 
-/// All runs of a series.
-pub type MethodOutcome = SeriesOutcome<MethodWorkload>;
+pub(crate) type MethodOutcome = SeriesOutcome<MethodWorkload>;
 
 impl MethodOutcome {
-    /// Where runs settled.
-    pub fn settled_error(&self) -> Spread {
+    pub(crate) fn settled_error(&self) -> Spread {
         Spread::of(self.runs.iter().map(RunOutcome::settled_error))
     }
 
-    /// Runs that diverged.
-    pub fn diverged(&self) -> usize {
+    pub(crate) fn diverged(&self) -> usize {
         self.runs.iter().filter(|run| run.has_diverged).count()
     }
 
     /// Runs that came below one per cent.
-    pub fn converged(&self) -> usize {
+    pub(crate) fn converged(&self) -> usize {
         self.runs.iter().filter(|run| run.one_percent.is_some()).count()
     }
 
     /// The cost of coming below one per cent, over the runs that did; `None` where none did.
-    pub fn to_one_percent(&self, axis: Axis) -> Option<Spread> {
+    pub(crate) fn to_one_percent(&self, axis: Axis) -> Option<Spread> {
         let places = self.runs.iter().filter_map(|run| run.one_percent).map(|point| point.on(axis));
         (self.converged() > 0).then(|| Spread::of(places))
     }

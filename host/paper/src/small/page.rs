@@ -18,11 +18,17 @@ impl Presentation for MethodWorkload {
     const COLUMNS: &'static [Column<Self>] = &[
         ("step on x, on y", |one, grid| steps(grid, one)),
         ("settled error", |one, _| match one.diverged() {
-            0 => plus_minus(one.settled_error()),
+            0 => {
+                let Spread { mean, deviation } = one.settled_error();
+                format!("{mean:.1e} ± {deviation:.0e}")
+            }
             diverged if diverged == one.runs.len() => "diverges".to_owned(),
             diverged => format!("diverges for {diverged} of {}", one.runs.len()),
         }),
-        ("rounds to 1 %", |one, _| rounded(one.to_one_percent(Axis::Rounds))),
+        ("rounds to 1 %", |one, _| {
+            let text = |rounds: Spread| format!("{:.0} ± {:.0}", rounds.mean, rounds.deviation);
+            one.to_one_percent(Axis::Rounds).map_or("–".to_owned(), text)
+        }),
         ("floats to 1 %", |one, _| {
             one.to_one_percent(Axis::Floats).map_or("–".to_owned(), |floats| format!("{:.2e}", floats.mean))
         }),
@@ -123,13 +129,4 @@ fn steps(grid: &StepGrid, outcome: &MethodOutcome) -> String {
         text += " (edge of the grid)";
     }
     text
-}
-
-/// `mean ± deviation` with two digits.
-fn plus_minus(spread: Spread) -> String {
-    format!("{:.1e} ± {:.0e}", spread.mean, spread.deviation)
-}
-
-fn rounded(spread: Option<Spread>) -> String {
-    spread.map_or("–".to_owned(), |spread| format!("{:.0} ± {:.0}", spread.mean, spread.deviation))
 }

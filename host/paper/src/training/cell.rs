@@ -17,29 +17,19 @@ use serde_json::Value;
 use super::outcome::{TrainingPoint, TrainingRunOutcome};
 use crate::workload::Keys;
 
-/// The device that large models are trained on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum TrainingDevice {
-    /// A GPU, with the name of its precision.
-    Cuda(&'static str),
-    Cpu,
-}
-
-impl TrainingDevice {
-    /// A GPU where one works, which is tried once.
-    pub(super) fn best(precision: Precision) -> Self {
-        static HAS_GPU: OnceLock<bool> = OnceLock::new();
-        let has_gpu = *HAS_GPU.get_or_init(|| Cuda::new(precision).is_ok());
-        if has_gpu { Self::Cuda(precision.name()) } else { Self::Cpu }
-    }
+/// Whether there is a GPU that works, which is tried once.
+pub(super) fn has_gpu() -> bool {
+    static HAS_GPU: OnceLock<bool> = OnceLock::new();
+    *HAS_GPU.get_or_init(|| Cuda::new(Precision::default()).is_ok())
 }
 
 /// The inputs of a result, besides the build.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TrainingCell {
+pub(crate) struct TrainingCell {
     pub(super) keys: Keys,
     pub(super) seed: u64,
-    pub(super) device: TrainingDevice,
+    /// The name of the precision on a GPU; without one the CPU trains.
+    pub(super) gpu: Option<&'static str>,
 }
 
 impl TrainingCell {
@@ -59,13 +49,13 @@ impl TrainingCell {
     /// Trains; `None` where it was interrupted.
     pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<Option<TrainingRunOutcome>, Diagnostic> {
         let resolved = self.resolve()?;
-        match self.device {
-            TrainingDevice::Cuda(precision) => {
+        match self.gpu {
+            Some(precision) => {
                 let precision = Precision::named(precision).unwrap_or_default();
                 let gpu = Cuda::new(precision).map_err(failed)?;
                 train(gpu, &resolved, interrupted)
             }
-            TrainingDevice::Cpu => train(Cpu::<f32>::new(), &resolved, interrupted),
+            None => train(Cpu::<f32>::new(), &resolved, interrupted),
         }
     }
 }

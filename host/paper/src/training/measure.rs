@@ -9,7 +9,7 @@ use crate::workload::{Condition, Measure};
 /// A number per run.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AccuracyMeasure {
+pub(crate) enum AccuracyMeasure {
     /// The test accuracy at the end; the higher, the better.
     Accuracy,
     /// The seconds to the lower of two final accuracies on the same seed; a tenth of them counts.
@@ -19,7 +19,7 @@ pub enum AccuracyMeasure {
 /// A condition on a single series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AccuracyCondition {
+pub(crate) enum AccuracyCondition {
     /// Its regularisation ends, on average, between two values.
     RegularisationBetween(f64, f64),
 }

@@ -118,7 +118,6 @@ impl Presentation for TrainingWorkload {
     }
 }
 
-/// A number, where there is one.
 fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
 }
