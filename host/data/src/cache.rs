@@ -61,13 +61,10 @@ impl Cache {
     /// Looks which files of an entry are there, without reading them.
     pub fn state(&self, entry: &Entry) -> CacheState {
         let Ok(folder) = self.folder(entry) else { return CacheState::Absent };
-        let is_there = |file: &File| locate(&folder, file).is_some();
-        if entry.files().all(is_there) {
-            CacheState::Present
-        } else if entry.files().any(is_there) {
-            CacheState::Partial
-        } else {
-            CacheState::Absent
+        match entry.files().filter(|file| locate(&folder, file).is_some()).count() {
+            0 => CacheState::Absent,
+            there if there == entry.files().count() => CacheState::Present,
+            _ => CacheState::Partial,
         }
     }
 

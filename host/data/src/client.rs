@@ -69,7 +69,8 @@ impl Tools {
     }
 
     /// Searches in these folders, written as in `PATH`.
-    pub fn in_folders(search_path: impl Into<OsString>) -> Self {
+    #[cfg(test)]
+    pub(super) fn in_folders(search_path: impl Into<OsString>) -> Self {
         Self { search_path: search_path.into() }
     }
 

@@ -78,11 +78,12 @@ pub struct Images {
     pub shape: [usize; 3],
     /// Every picture in turn, channel by channel, row by row.
     pub pixels: Vec<u8>,
-    /// The map from pixels to inputs.
-    pub normalisation: Normalisation,
 }
 
 impl Images {
+    /// What a byte is multiplied by: inputs are between 0 and 1.
+    pub const SCALE: f32 = 1.0 / 255.0;
+
     /// Bytes of one picture, and floats of one input.
     pub fn words(&self) -> usize {
         self.shape.iter().product()
@@ -101,43 +102,9 @@ impl Images {
         let words = self.words();
         assert_eq!(input.len(), words, "an input has {words} words");
         let picture = &self.pixels[index * words..(index + 1) * words];
-        let plane = self.shape[1] * self.shape[2];
-        for (channel, (from, to)) in
-            picture.chunks_exact(plane).zip(input.chunks_exact_mut(plane)).enumerate()
-        {
-            let (scale, shift) = self.normalisation.scale_and_shift(channel);
-            for (pixel, word) in from.iter().zip(to) {
-                *word = f32::from(*pixel) * scale + shift;
-            }
+        for (pixel, word) in picture.iter().zip(input) {
+            *word = f32::from(*pixel) * Self::SCALE;
         }
-    }
-}
-
-/// Mean and standard deviation of each channel, for pixels from 0 to 1.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Normalisation {
-    mean: Vec<f32>,
-    deviation: Vec<f32>,
-}
-
-impl Normalisation {
-    /// Shifts and scales every channel to mean 0 and deviation 1.
-    ///
-    /// # Panics
-    /// When the two differ in length.
-    pub fn new(mean: Vec<f32>, deviation: Vec<f32>) -> Self {
-        assert_eq!(mean.len(), deviation.len(), "a mean and a deviation for each channel");
-        Self { mean, deviation }
-    }
-
-    /// Leaves pixels between 0 and 1.
-    pub fn unit(channels: usize) -> Self {
-        Self::new(vec![0.0; channels], vec![1.0; channels])
-    }
-
-    /// Scale and shift of `input = byte * scale + shift`, for engines that compute it on a device.
-    pub fn scale_and_shift(&self, channel: usize) -> (f32, f32) {
-        (1.0 / (255.0 * self.deviation[channel]), -self.mean[channel] / self.deviation[channel])
     }
 }
 
@@ -162,11 +129,6 @@ impl Tokens {
     pub fn first_id_outside(&self, vocabulary: usize) -> Option<(usize, usize, u32)> {
         let at = self.ids.iter().position(|&id| id as usize >= vocabulary)?;
         Some((at / self.length, at % self.length, self.ids[at]))
-    }
-
-    /// The ids of one sentence, padding included.
-    pub fn sentence(&self, index: usize) -> &[u32] {
-        &self.ids[index * self.length..(index + 1) * self.length]
     }
 }
 
@@ -232,17 +194,18 @@ mod tests {
     use super::*;
 
     fn images(pixels: Vec<u8>) -> Images {
-        Images { shape: [1, 1, 2], pixels, normalisation: Normalisation::new(vec![0.5], vec![0.25]) }
+        Images { shape: [1, 1, 2], pixels }
     }
 
     #[test]
-    fn normalised_pixels_have_the_promised_range() {
+    fn inputs_are_between_zero_and_one() {
         let images = images(vec![0, 255, 51, 204]);
-        let mut input = [0.0; 2];
-        images.write_input(0, &mut input);
-        assert!((input[0] + 2.0).abs() < 1e-6 && (input[1] - 2.0).abs() < 1e-6, "{input:?}");
-        images.write_input(1, &mut input);
-        assert!((input[0] + 1.2).abs() < 1e-6 && (input[1] - 1.2).abs() < 1e-6, "{input:?}");
+        for (index, expected) in [[0.0, 1.0], [0.2, 0.8]].into_iter().enumerate() {
+            let mut input = [0.0; 2];
+            images.write_input(index, &mut input);
+            let apart = |(found, expected): (&f32, f32)| (found - expected).abs();
+            assert!(input.iter().zip(expected).map(apart).all(|apart| apart < 1e-6), "{input:?}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::cache::open_content;
 use fabswarm_diagnostic::Diagnostic;
 
 use super::error::{in_file, io_error};
-use super::{Dataset, Images, Inputs, LabelledSamples, Normalisation};
+use super::{Dataset, Images, Inputs, LabelledSamples};
 
 /// Refused before memory is asked for: far above every data set of this format.
 const MOST_BYTES: usize = 1 << 32;
@@ -70,7 +70,7 @@ pub(super) fn samples(images: Idx, labels: Idx) -> Result<LabelledSamples, Strin
         return Err(format!("images of {height} x {width} pixels"));
     }
     Ok(LabelledSamples {
-        inputs: Inputs::Images(Images { shape, pixels: images.bytes, normalisation: Normalisation::unit(1) }),
+        inputs: Inputs::Images(Images { shape, pixels: images.bytes }),
         labels: labels.bytes,
     })
 }

@@ -7,13 +7,11 @@ mod archive;
 mod cache;
 pub mod catalogue;
 mod client;
-mod data_stream;
 mod dataset;
 mod error;
 pub mod fetch;
 mod idx;
 mod imdb;
-pub mod noise;
 pub mod own;
 pub mod partition;
 mod sample;
@@ -28,7 +26,7 @@ use fabswarm_diagnostic::Diagnostic;
 
 pub use cache::{Cache, CacheState};
 pub use client::Tools;
-pub use dataset::{Dataset, Features, Images, Inputs, LabelledSamples, Normalisation, Tokens};
+pub use dataset::{Dataset, Features, Images, Inputs, LabelledSamples, Tokens};
 
 /// The name of the bundled sample of Fashion-MNIST, for [`load`].
 pub const SAMPLE: &str = "sample";

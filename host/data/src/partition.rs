@@ -4,12 +4,32 @@
 //! means the same partition on every machine.
 
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::rng::Stream;
+use fabswarm_shared::rng::{Purpose, Stream};
 
-use super::data_stream::DataStream;
+/// The use of a random stream of this crate. All share one purpose of the swarm's generator and differ in its round,
+/// which has no other meaning while data is dealt out.
+#[derive(Clone, Copy)]
+pub(super) enum DataStream {
+    ClassOrder,
+    Split,
+    Corruption,
+    Shares { attempt: u32 },
+}
+
+impl DataStream {
+    pub(super) fn stream(self, seed: u64, index: u32) -> Stream {
+        let round = match self {
+            Self::ClassOrder => 0,
+            Self::Split => 1,
+            Self::Corruption => 2,
+            Self::Shares { attempt } => 3 + attempt,
+        };
+        Stream::new(seed, index, round, Purpose::Data)
+    }
+}
 
 /// An agent with fewer samples has no validation sample at nine to one.
-pub const FEWEST_SAMPLES: usize = 10;
+pub(super) const FEWEST_SAMPLES: usize = 10;
 const ATTEMPTS: u32 = 1000;
 
 /// Deals samples to agents: for each agent the indices of its samples, class by class.
@@ -18,7 +38,7 @@ const ATTEMPTS: u32 = 1000;
 ///
 /// # Errors
 /// When there are too few samples, or ρ is too small for that many agents.
-pub fn dirichlet(
+pub(super) fn dirichlet(
     labels: &[u8],
     classes: usize,
     agents: usize,

@@ -1,13 +1,10 @@
-//! The data of each agent: a share kept clean for validation, the rest with noisy labels.
-
-use std::fmt;
+//! The data of each agent: a share kept clean for validation, the rest with noisy labels. The noise is asymmetric: with probability
+//! cr, a class is mistaken for the one it is most like.
 
 use fabswarm_diagnostic::Diagnostic;
 
-use super::data_stream::DataStream;
-use super::noise;
 use super::own::OwnColumns;
-use super::partition::{FEWEST_SAMPLES, dirichlet, shuffle};
+use super::partition::{DataStream, FEWEST_SAMPLES, dirichlet, shuffle};
 
 /// The data of one agent, as indices into the training samples of the data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +51,7 @@ pub fn deal(
         Some(agents) => by_agent(agents, how.agents)?,
         None => dirichlet(labels, classes, how.agents, how.dirichlet_alpha, how.seed)?,
     };
-    let mistaken_for = noise::mistaken_for(classes);
+    let mistaken = mistaken_for(classes);
     let shards = (0..).zip(dealt).map(|(agent, mut samples)| {
         shuffle(&mut samples, &mut DataStream::Split.stream(how.seed, agent));
         let validation = match &own.validation {
@@ -73,9 +70,7 @@ pub fn deal(
             let label = labels[*sample as usize];
             let seen = match &own.given {
                 Some(given) => given[*sample as usize],
-                None if noise::is_corrupted(*sample, how.corruption_rate, how.seed) => {
-                    mistaken_for[usize::from(label)]
-                }
+                None if is_corrupted(*sample, how.corruption_rate, how.seed) => mistaken[usize::from(label)],
                 None => label,
             };
             shard.labels.push(seen);
@@ -105,70 +100,55 @@ fn by_agent(agents: &[usize], count: usize) -> Result<Vec<Vec<u32>>, Diagnostic>
     }
 }
 
-/// The number of samples of each true class of every agent, as a table for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Histogram {
-    rows: Vec<HistogramRow>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct HistogramRow {
-    classes: Vec<usize>,
-    train: usize,
-    validation: usize,
-    corrupted: usize,
-}
-
-impl Histogram {
-    /// Counts.
-    ///
-    /// # Panics
-    /// When a shard was not dealt from these labels.
-    pub fn of(shards: &[DataShard], labels: &[u8], classes: usize) -> Self {
-        let rows = shards.iter().map(|shard| {
-            let mut counts = vec![0; classes];
-            for sample in shard.train.iter().chain(&shard.validation) {
-                counts[usize::from(labels[*sample as usize])] += 1;
-            }
-            HistogramRow {
-                classes: counts,
-                train: shard.train.len(),
-                validation: shard.validation.len(),
-                corrupted: shard.corrupted.iter().filter(|is_corrupted| **is_corrupted).count(),
-            }
-        });
-        Self { rows: rows.collect() }
+/// The class each class is mistaken for: the paper's mapping of ten classes (of clothing: shirts for T-shirts, sandals for
+/// sneakers, …), the other class of two, the next class of any other number.
+fn mistaken_for(classes: usize) -> Vec<u8> {
+    const PAPER: [u8; 10] = [6, 3, 4, 1, 2, 7, 0, 5, 9, 8];
+    if classes == PAPER.len() {
+        return PAPER.to_vec();
     }
+    // Labels are bytes, so at most 256 classes.
+    (0..classes).map(|class| ((class + 1) % classes) as u8).collect()
+}
+
+/// Tells whether a sample's label is corrupted. It depends on the sample alone, not on the agent that holds it: swarms of
+/// different size and concentration see the same corrupted labels.
+fn is_corrupted(sample: u32, rate: f64, seed: u64) -> bool {
+    DataStream::Corruption.stream(seed, sample).uniform_f64() < rate
 }
 
 /// Longer tables say nothing on a screen; the middle rows are left out.
 const MOST_ROWS: usize = 32;
 
-impl fmt::Display for Histogram {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let classes = self.rows.first().map_or(0, |row| row.classes.len());
-        writeln!(formatter, "samples by class; wrong labels as a share of train")?;
-        write!(formatter, "agent")?;
-        for class in 0..classes {
-            write!(formatter, " {class:>6}")?;
+/// The number of samples of each true class of every agent, as a table for people.
+///
+/// # Panics
+/// When a shard was not dealt from these labels.
+pub fn table(shards: &[DataShard], labels: &[u8], classes: usize) -> String {
+    let cells = |counts: &mut dyn Iterator<Item = usize>| -> String {
+        counts.map(|count| format!(" {count:>6}")).collect()
+    };
+    let mut text = format!(
+        "samples by class; wrong labels as a share of train\nagent{} │  train  valid  wrong\n",
+        cells(&mut (0..classes))
+    );
+    let head = if shards.len() > MOST_ROWS { MOST_ROWS / 2 } else { shards.len() };
+    for (agent, DataShard { train, validation, corrupted, .. }) in shards.iter().enumerate() {
+        if agent == head {
+            text += "  …\n";
         }
-        writeln!(formatter, " │  train  valid  wrong")?;
-        let head = if self.rows.len() > MOST_ROWS { MOST_ROWS / 2 } else { self.rows.len() };
-        for (agent, row) in self.rows.iter().enumerate() {
-            if agent == head {
-                writeln!(formatter, "  …")?;
+        if agent < head || agent + MOST_ROWS / 2 >= shards.len() {
+            let mut counts = vec![0; classes];
+            for sample in train.iter().chain(validation) {
+                counts[usize::from(labels[*sample as usize])] += 1;
             }
-            if agent < head || agent + MOST_ROWS / 2 >= self.rows.len() {
-                write!(formatter, "{agent:>5}")?;
-                for count in &row.classes {
-                    write!(formatter, " {count:>6}")?;
-                }
-                let wrong = 100.0 * row.corrupted as f64 / row.train.max(1) as f64;
-                writeln!(formatter, " │ {:>6} {:>6} {wrong:>4.1}%", row.train, row.validation)?;
-            }
+            let wrong = corrupted.iter().filter(|is_corrupted| **is_corrupted).count();
+            let wrong = 100.0 * wrong as f64 / train.len().max(1) as f64;
+            let (train, validation, counts) = (train.len(), validation.len(), cells(&mut counts.into_iter()));
+            text += &format!("{agent:>5}{counts} │ {train:>6} {validation:>6} {wrong:>4.1}%\n");
         }
-        Ok(())
     }
+    text
 }
 
 #[cfg(test)]
@@ -204,12 +184,11 @@ mod tests {
         let labels: Vec<u8> = (0..40).map(|index| index % 2).collect();
         let how = ShardConfig { agents: 2, dirichlet_alpha: 5.0, corruption_rate: 0.5, ..how(4) };
         let shards = deal(&labels, 2, &how, &OwnColumns::default()).unwrap();
-        let histogram = Histogram::of(&shards, &labels, 2);
-        let sum: usize = histogram.rows.iter().flat_map(|row| &row.classes).sum();
-        assert_eq!(sum, 40);
-        let table = histogram.to_string();
+        let table = table(&shards, &labels, 2);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 4, "{table}");
+        let counts = lines[2..].iter().flat_map(|line| line.split_whitespace().skip(1).take(2));
+        assert_eq!(counts.map(|count| count.parse::<usize>().unwrap()).sum::<usize>(), 40, "{table}");
         assert_eq!(
             lines[..2],
             [
@@ -221,17 +200,41 @@ mod tests {
 
     #[test]
     fn long_tables_are_cut_in_the_middle() {
-        let row = HistogramRow { classes: vec![1], train: 1, validation: 0, corrupted: 0 };
-        let table = Histogram { rows: vec![row; 1000] }.to_string();
+        let shard =
+            DataShard { train: vec![0], labels: vec![0], corrupted: vec![false], validation: Vec::new() };
+        let table = table(&vec![shard; 1000], &[0], 1);
         assert_eq!(table.lines().count(), MOST_ROWS + 3);
         assert!(table.lines().last().unwrap().starts_with("  999"), "{table}");
+    }
+
+    #[test]
+    fn the_papers_mapping_swaps_pairs() {
+        let map = mistaken_for(10);
+        for (class, other) in (0..10).zip(&map) {
+            assert_ne!(class, *other);
+            assert_eq!(map[usize::from(*other)], class);
+        }
+        assert_eq!((map[0], map[1], map[2], map[5], map[8]), (6, 3, 4, 7, 9));
+        assert_eq!(mistaken_for(2), [1, 0]);
+        assert_eq!(mistaken_for(3), [1, 2, 0]);
+    }
+
+    #[test]
+    fn the_rate_is_met_and_grows_by_adding_samples() {
+        let corrupted =
+            |rate| (0..20_000).filter(|sample| is_corrupted(*sample, rate, 5)).collect::<Vec<u32>>();
+        assert!(corrupted(0.0).is_empty());
+        assert_eq!(corrupted(1.0).len(), 20_000);
+        let (fewer, more) = (corrupted(0.4), corrupted(0.6));
+        assert!((fewer.len() as f64 / 20_000.0 - 0.4).abs() < 0.01);
+        assert!(fewer.iter().all(|sample| more.contains(sample)));
     }
 
     proptest! {
         #[test]
         fn labels_are_wrong_exactly_where_they_are_marked(seed: u64) {
             let labels = labels();
-            let map = noise::mistaken_for(10);
+            let map = mistaken_for(10);
             for shard in deal(&labels, 10, &how(seed), &OwnColumns::default()).unwrap() {
                 for ((sample, seen), is_corrupted) in shard.train.iter().zip(&shard.labels).zip(&shard.corrupted) {
                     let truth = labels[*sample as usize];

@@ -1,4 +1,4 @@
-//! WordPiece, the tokenizer of the BERT family, from a model's `tokenizer.json` or `vocab.txt`.
+//! WordPiece, the tokenizer of the BERT family, from a model's `tokenizer.json`.
 //!
 //! Text is cleaned, lower-cased and stripped of accents as `bert-base-uncased` does it, split at spaces and punctuation, and each word
 //! is cut greedily into the longest pieces the vocabulary has. Names of special tokens inside a text are text: no
@@ -62,18 +62,14 @@ struct Normalizer {
 }
 
 impl Tokenizer {
-    /// Reads `tokenizer.json` of a model's folder, or `vocab.txt` where there is none.
+    /// Reads `tokenizer.json` of a model's folder.
     ///
     /// # Errors
-    /// When neither is there, or it does not describe WordPiece of the BERT family.
+    /// When it is not there, or does not describe WordPiece of the BERT family.
     pub fn from_folder(folder: &Path) -> Result<Self, Diagnostic> {
-        let description = folder.join("tokenizer.json");
-        let vocabulary = folder.join("vocab.txt");
-        let is_plain = !description.is_file() && vocabulary.is_file();
-        let path = if is_plain { vocabulary } else { description };
+        let path = folder.join("tokenizer.json");
         let bytes = std::fs::read(&path).map_err(io_error(&path))?;
-        let parsed = if is_plain { parse_vocabulary(&bytes) } else { parse_description(&bytes) };
-        let (pieces, is_lowercasing) = parsed.map_err(in_file(&path))?;
+        let (pieces, is_lowercasing) = parse_description(&bytes).map_err(in_file(&path))?;
         Self::new(pieces, is_lowercasing, path.clone()).map_err(in_file(&path))
     }
 
@@ -121,13 +117,8 @@ impl Tokenizer {
         ))
     }
 
-    /// The id that fills sentences up.
-    pub fn pad(&self) -> u32 {
-        self.special.pad
-    }
-
     /// The ids of a text with begin and end, cut to `length`.
-    pub fn encode(&self, text: &str, length: usize) -> Vec<u32> {
+    fn encode(&self, text: &str, length: usize) -> Vec<u32> {
         let mut ids = vec![self.special.begin];
         let room = length.saturating_sub(1).max(1);
         let mut word = String::new();
@@ -153,16 +144,14 @@ impl Tokenizer {
         ids
     }
 
-    /// Encodes many texts, padded to one length.
-    ///
-    /// # Panics
-    /// When `length` has no room for begin and end, that is, below 2.
-    pub fn encode_all(&self, texts: &[String], length: usize) -> Tokens {
+    /// Encodes many texts, padded to one length, which has room for begin and end.
+    pub(super) fn encode_all(&self, texts: &[String], length: usize) -> Tokens {
         use rayon::prelude::*;
 
         assert!(length >= 2, "a sentence has a begin and an end");
         let sentences: Vec<Vec<u32>> = texts.par_iter().map(|text| self.encode(text, length)).collect();
-        let mut tokens = Tokens { length, ids: vec![self.pad(); texts.len() * length], used: Vec::new() };
+        let mut tokens =
+            Tokens { length, ids: vec![self.special.pad; texts.len() * length], used: Vec::new() };
         for (sentence, room) in sentences.iter().zip(tokens.ids.chunks_exact_mut(length)) {
             room[..sentence.len()].copy_from_slice(sentence);
             // At most `length`, which indexes memory that holds u32.
@@ -243,18 +232,6 @@ fn parse_description(bytes: &[u8]) -> Result<(HashMap<String, u32>, bool), Strin
     let pieces =
         serde_json::from_value(description.model.vocab).map_err(|error| format!("vocabulary: {error}"))?;
     Ok((pieces, normalizer.lowercase.unwrap_or(true)))
-}
-
-/// One piece a line; whether the model is uncased shows in whether any piece has a Latin capital.
-fn parse_vocabulary(bytes: &[u8]) -> Result<(HashMap<String, u32>, bool), String> {
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-    let pieces: HashMap<String, u32> =
-        text.lines().zip(0..).map(|(line, id)| (line.to_owned(), id)).collect();
-    let is_special = |piece: &str| piece.starts_with(['[', '<']) && piece.ends_with([']', '>']);
-    let has_capitals = pieces
-        .keys()
-        .any(|piece| !is_special(piece) && piece.contains(|letter: char| letter.is_ascii_uppercase()));
-    Ok((pieces, !has_capitals))
 }
 
 fn is_punctuation(letter: char) -> bool {

@@ -13,67 +13,43 @@ use super::error::{in_file, io_error};
 #[derive(Debug, Clone, PartialEq)]
 pub struct PretrainedWeights {
     folder: PathBuf,
-    tensors: BTreeMap<String, WeightTensor>,
+    pub(super) tensors: BTreeMap<String, WeightTensor>,
 }
 
 /// A tensor in row-major order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WeightTensor {
-    /// Its dimensions.
-    pub shape: Vec<usize>,
-    /// Its numbers.
-    pub words: Vec<f32>,
+pub(super) struct WeightTensor {
+    shape: Vec<usize>,
+    pub(super) words: Vec<f32>,
 }
 
-/// Loads the weights of a folder: `model.safetensors`, or every `.safetensors` file where a model is stored in pieces.
+/// Loads the weights of a folder, from its `model.safetensors`.
 ///
 /// Names lose the prefix of the architecture (`bert.`, `mpnet.`), and layer norms have `weight` and `bias` also where an old file
 /// says `gamma` and `beta`. Integer tensors (position indices) are left out.
 ///
 /// # Errors
-/// When there is no such file, or one is damaged.
+/// When there is no such file, or it is damaged.
 pub fn load(folder: &Path) -> Result<PretrainedWeights, Diagnostic> {
-    let mut tensors = BTreeMap::new();
-    for path in weight_files(folder)? {
-        let bytes = std::fs::read(&path).map_err(io_error(&path))?;
-        for (name, tensor) in parse(&bytes).map_err(in_file(&path))? {
-            if tensors.insert(name.clone(), tensor).is_some() {
-                return Err(in_file(&path)(format!("tensor {name} is there twice")));
-            }
-        }
+    let path = folder.join("model.safetensors");
+    if !path.is_file() {
+        let remedy = "convert other formats to safetensors first";
+        return Err(Diagnostic::of_file(folder, "no model.safetensors here", remedy));
     }
+    let bytes = std::fs::read(&path).map_err(io_error(&path))?;
+    let tensors = parse(&bytes).map_err(in_file(&path))?;
     Ok(PretrainedWeights { folder: folder.to_owned(), tensors })
 }
 
-fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
-    let whole = folder.join("model.safetensors");
-    if whole.is_file() {
-        return Ok(vec![whole]);
-    }
-    let mut paths = Vec::new();
-    for item in std::fs::read_dir(folder).map_err(io_error(folder))? {
-        let path = item.map_err(io_error(folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "safetensors") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    if paths.is_empty() {
-        return Err(Diagnostic::of_file(
-            folder,
-            "no model.safetensors here",
-            "convert other formats to safetensors first",
-        ));
-    }
-    Ok(paths)
-}
-
-fn parse(bytes: &[u8]) -> Result<Vec<(String, WeightTensor)>, String> {
+fn parse(bytes: &[u8]) -> Result<BTreeMap<String, WeightTensor>, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
-    let mut tensors = Vec::new();
+    let mut tensors = BTreeMap::new();
     for (name, view) in file.iter() {
         if let Some(words) = decode(&view).map_err(|what| format!("{name}: {what}"))? {
-            tensors.push((plain_name(name), WeightTensor { shape: view.shape().to_vec(), words }));
+            let (name, shape) = (plain_name(name), view.shape().to_vec());
+            if tensors.insert(name.clone(), WeightTensor { shape, words }).is_some() {
+                return Err(format!("tensor {name} is there twice"));
+            }
         }
     }
     Ok(tensors)
@@ -115,11 +91,6 @@ fn plain_name(name: &str) -> String {
 const FEW: usize = 5;
 
 impl PretrainedWeights {
-    /// The tensors, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &WeightTensor)> {
-        self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
-    }
-
     /// Takes the tensors a model needs, in the order of `wanted`. More than that may be there: heads of another task.
     ///
     /// # Errors
@@ -197,7 +168,7 @@ mod tests {
             ("position_ids", Dtype::I64, vec![1], 7_i64.to_le_bytes().to_vec()),
         ]);
         let found: Vec<(&str, &[f32])> =
-            loaded.iter().map(|(name, tensor)| (name, &tensor.words[..])).collect();
+            loaded.tensors.iter().map(|(name, tensor)| (name.as_str(), &tensor.words[..])).collect();
         assert_eq!(found, [("a.LayerNorm.weight", &[1.5][..]), ("b", &[-0.25, 2.0]), ("c", &[3.0])]);
     }
 
@@ -225,18 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn models_in_pieces_are_joined_and_repeated_names_refused() {
+    fn a_missing_file_and_repeated_names_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let put = |name: &str, tensor: &str| {
-            let bytes = file(&[(tensor, Dtype::F32, vec![1], vec![0; 4])]);
-            std::fs::write(folder.path().join(name), bytes).unwrap();
-        };
         assert!(load(folder.path()).unwrap_err().to_string().contains("no model.safetensors"));
-        put("model-00001-of-00002.safetensors", "a");
-        put("model-00002-of-00002.safetensors", "b");
-        assert_eq!(load(folder.path()).unwrap().iter().count(), 2);
-        put("model-00002-of-00002.safetensors", "a");
-        assert!(load(folder.path()).unwrap_err().to_string().contains("a is there twice"));
+        let twice = ["bert.a", "a"].map(|name| (name, Dtype::F32, vec![1], vec![0; 4]));
+        assert!(parse(&file(&twice)).unwrap_err().contains("a is there twice"));
     }
 
     proptest! {

@@ -304,7 +304,7 @@ fn the_whole_catalogue_can_be_fetched_and_read() {
             [data.classes, data.train.inputs.count(), data.test.inputs.count()]
         } else {
             let weights = crate::weights::load(&folder).unwrap();
-            let tensors: Vec<_> = weights.iter().map(|(_, tensor)| &tensor.words).collect();
+            let tensors: Vec<_> = weights.tensors.values().map(|tensor| &tensor.words).collect();
             assert!(tensors.iter().copied().flatten().all(|word| word.is_finite()));
             [tensors.len(), tensors.iter().map(|words| words.len()).sum(), 0]
         };

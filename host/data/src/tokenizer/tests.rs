@@ -35,8 +35,9 @@ fn sentences_are_padded_to_one_length() {
     let tokenizer = small();
     let tokens = tokenizer.encode_all(&["hello".to_owned(), "hello world hello world hello".to_owned()], 5);
     assert_eq!(tokens.used, [3, 5]);
-    assert_eq!(tokens.sentence(0)[3..], [tokenizer.pad(); 2]);
-    assert_eq!(tokens.sentence(1)[4], tokens.sentence(0)[2]);
+    let sentences: Vec<&[u32]> = tokens.ids.chunks_exact(5).collect();
+    assert_eq!(sentences[0][3..], [tokenizer.special.pad; 2]);
+    assert_eq!(sentences[1][4], sentences[0][2]);
 }
 
 #[test]
@@ -66,15 +67,18 @@ fn other_tokenizers_are_refused_by_name() {
 }
 
 #[test]
-fn a_plain_vocabulary_shows_whether_it_is_cased() {
+fn text_stays_as_it_is_where_the_model_is_cased() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("vocab.txt");
-    let ids = |vocabulary: &str| {
-        std::fs::write(&path, vocabulary).unwrap();
+    let path = folder.path().join("tokenizer.json");
+    let ids = |lowercase: bool| {
+        let vocabulary = r###"{"[PAD]":0,"[UNK]":1,"[CLS]":2,"[SEP]":3,"A":4,"a":5,"##b":6}"###;
+        let normalizer = format!(r#"{{"type":"BertNormalizer","lowercase":{lowercase}}}"#);
+        std::fs::write(&path, format!(r#"{{"model":{{"vocab":{vocabulary}}},"normalizer":{normalizer}}}"#))
+            .unwrap();
         Tokenizer::from_folder(folder.path()).unwrap().encode("Ab", 10)
     };
-    assert_eq!(ids("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\n"), [2, 4, 5, 3]);
-    assert_eq!(ids("[PAD]\n[UNK]\n[CLS]\n[SEP]\nA\na\n##b\n"), [2, 4, 6, 3]);
+    assert_eq!(ids(true), [2, 5, 6, 3]);
+    assert_eq!(ids(false), [2, 4, 6, 3]);
     std::fs::remove_file(&path).unwrap();
     let message = Tokenizer::from_folder(folder.path()).unwrap_err().to_string();
     assert!(message.contains("tokenizer.json"), "{message}");

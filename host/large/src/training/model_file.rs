@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::block::to_bytes;
 use super::{TrainingOutcome, TrainingSetup};
-use fabswarm_data::{Features, Inputs};
+use fabswarm_data::{Features, Images, Inputs};
 use fabswarm_sim::scenario::Scenario;
 
 /// The key of the metadata that holds [`ModelAbout`] as JSON. One key: the order of several would differ from run to run.
@@ -39,8 +39,8 @@ pub(super) fn bytes(prepared: &TrainingSetup, scenario: &Scenario, outcome: &Tra
     let input = match prepared.inputs() {
         Inputs::Images(images) => {
             let [channels, height, width] = images.shape;
-            let (scale, shift) =
-                (0..channels).map(|channel| images.normalisation.scale_and_shift(channel)).unzip();
+            // The sign of zero is that of the files so far.
+            let (scale, shift) = (vec![Images::SCALE; channels], vec![-0.0; channels]);
             Some(InputAbout { height, width, channels, scale, shift })
         }
         Inputs::Features(Features { shape: [height, width, channels], .. }) => Some(InputAbout {

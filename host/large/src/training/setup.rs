@@ -10,7 +10,7 @@ use crate::device::{Device, DeviceDataset};
 use crate::models::{Model, pretrained};
 use crate::program::Input;
 use fabswarm_data::own::{self, OwnColumns};
-use fabswarm_data::shard::{DataShard, Histogram, ShardConfig, deal};
+use fabswarm_data::shard::{self, DataShard, ShardConfig, deal};
 use fabswarm_data::{Cache, Dataset, Inputs, SAMPLE, catalogue};
 use fabswarm_sim::scenario::{ResolvedScenario, Scenario, TrainingMethod, TrainingSection};
 use fabswarm_sim::task::refuse_doubtful;
@@ -94,8 +94,8 @@ impl TrainingSetup {
     }
 
     /// Which agent has how many samples of which class.
-    pub fn histogram(&self) -> Histogram {
-        Histogram::of(&self.shards, &self.data.train.labels, self.data.classes)
+    pub fn histogram(&self) -> String {
+        shard::table(&self.shards, &self.data.train.labels, self.data.classes)
     }
 
     /// The true label of a training sample, where it is known.
