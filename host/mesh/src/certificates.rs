@@ -138,7 +138,6 @@ pub fn new_cluster_until(
 pub struct Credentials {
     pub(crate) server: Arc<ServerConfig>,
     pub(crate) client: Arc<ClientConfig>,
-    /// The subjects of the members' certificates.
     subjects: BTreeSet<Vec<u8>>,
     /// Whether the cluster is limited to this machine.
     is_local: bool,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::message::{ChunkHeader, MessageBody};
+use crate::message::ChunkHeader;
 use fabswarm_large::fab::ParcelPart;
 
 /// Bytes of a chunk: larger ones are slower on loopback and take more memory, smaller ones cost more messages.
@@ -41,16 +41,21 @@ impl IncomingParcel {
         IncomingParcel { round, part, length, bytes: used, has: vec![false; count(length) as usize] }
     }
 
-    /// Takes a chunk in any order, any number of times, and returns whether it was missing; what does not belong here is
-    /// ignored.
-    pub(crate) fn take(&mut self, header: &ChunkHeader, chunk: &MessageBody<'_>) -> bool {
+    /// Takes a chunk, in the pieces in which it arrived, in any order and any number of times, and returns whether it was missing;
+    /// what does not belong here is ignored.
+    pub(crate) fn take(&mut self, header: &ChunkHeader, chunk: &[&[u8]]) -> bool {
         let is_ours =
             (header.round, header.part) == (self.round, self.part) && header.bytes == self.length as u64;
         self.bytes.resize(self.length, 0);
+        let length: usize = chunk.iter().map(|piece| piece.len()).sum();
         let place = self.bytes.chunks_mut(CHUNK_BYTES).nth(header.number as usize);
         match (place, self.has.get_mut(header.number as usize)) {
-            (Some(place), Some(has)) if is_ours && !*has && place.len() == chunk.bytes() => {
-                chunk.copy_to(place);
+            (Some(mut place), Some(has)) if is_ours && !*has && place.len() == length => {
+                for piece in chunk {
+                    let (here, rest) = place.split_at_mut(piece.len());
+                    here.copy_from_slice(piece);
+                    place = rest;
+                }
                 *has = true;
                 true
             }
@@ -83,10 +88,10 @@ mod tests {
         let mut incoming = IncomingParcel::new(7, part, parcel.len(), vec![9; 5]);
         assert_eq!(incoming.missing(), [0, 1, 2, 3]);
         let (header, bytes) = chunk(7, part, &parcel, 3).unwrap();
-        let last = MessageBody(vec![&bytes[..5], &bytes[5..]]);
+        let last = [&bytes[..5], &bytes[5..]];
         assert!(incoming.take(&header, &last) && !incoming.take(&header, &last), "it counts once");
         let (header, bytes) = chunk(7, part, &parcel, 1).unwrap();
-        let [whole, short] = [&bytes[..], &bytes[1..]].map(|bytes| MessageBody(vec![bytes]));
+        let [whole, short] = [&bytes[..], &bytes[1..]].map(|bytes| [bytes]);
         assert!(!incoming.take(&header, &short), "too short");
         assert!(!incoming.take(&ChunkHeader { round: 6, ..header }, &whole), "of another round");
         let of_other_part = ChunkHeader { part: ParcelPart::Decisions, ..header };
@@ -98,7 +103,7 @@ mod tests {
         let mut incoming = incoming.complete().unwrap_err();
         for number in [2, 0] {
             let (header, bytes) = chunk(7, part, &parcel, number).unwrap();
-            assert!(incoming.take(&header, &MessageBody(vec![&bytes])));
+            assert!(incoming.take(&header, &[&bytes]));
         }
         assert!(incoming.complete().unwrap() == parcel);
         assert!(chunk(7, part, &parcel, 4).is_none());

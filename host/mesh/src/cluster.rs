@@ -1,7 +1,6 @@
 //! The hosts of a run, as seen by the process that started it.
 
 mod heartbeat;
-mod host_memory;
 mod run;
 mod swarm;
 
@@ -40,10 +39,7 @@ impl Cluster {
     /// # Errors
     /// When one cannot be reached or runs another build.
     pub fn dial(hosts: Vec<Host>, credentials: &Credentials) -> Result<Self, Error> {
-        let dial = |host: &Host| -> Result<HostPeer, Error> {
-            let line = ZenohLine::dial(&host.name, &host.address, credentials)?;
-            Ok(HostPeer::new(host.name.clone(), Box::new(line)))
-        };
+        let dial = |host: &Host| ZenohLine::dial(&host.name, &host.address, credentials);
         let peers = hosts.iter().map(dial).collect::<Result<_, _>>()?;
         Ok(Cluster::of(hosts, peers, build_id()))
     }
@@ -151,7 +147,6 @@ fn unexpected(peer: &HostPeer, answer: &Response) -> Error {
     Error::malformed(&peer.name, format!("{answer:?}"))
 }
 
-/// A name that no other run of these hosts has.
 fn run_name() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_micros(), std::process::id())

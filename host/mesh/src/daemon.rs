@@ -9,19 +9,49 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fabswarm_data::Cache;
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_large::device::Device as _;
+use fabswarm_large::device::cpu::Cpu;
+use fabswarm_large::device::cuda::{Gpu, Precision};
 
 use crate::SAME_BUILD;
 use crate::certificates::Credentials;
-use crate::host_device::HostDevice;
 use crate::hosted::{HostedRun, RunEnd};
-use crate::line::{HostPeer, Replies};
-use crate::message::{HostMessage, HostStatus, PROTOCOL, Request, Response, RunPlan, pack, unpack};
-use crate::refusals::HandshakeRefusal;
+use crate::line::Replies;
+use crate::message::{
+    HostBlock, HostMessage, HostStatus, PROTOCOL, Request, Response, RunPlan, pack, unpack,
+};
 use crate::worker::{self, Dial};
 use crate::zenoh_line::{ZenohLine, ZenohListener};
 
 /// Interval at which a waiting thread checks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The device on which a host computes its agents.
+#[derive(Clone, Debug)]
+pub enum HostDevice {
+    /// The CPU.
+    Cpu,
+    /// A GPU, and the precision that it computes in.
+    Gpu(Gpu, Precision),
+}
+
+impl HostDevice {
+    /// Its name, as `fabswarm host status` shows it.
+    pub fn name(&self) -> String {
+        match self {
+            HostDevice::Cpu => Cpu::<f32>::new().name(),
+            HostDevice::Gpu(gpu, precision) => format!("{}, {}", gpu.name(), precision.name()),
+        }
+    }
+
+    /// Free bytes of its memory, where that is known.
+    pub fn free_bytes(&self) -> Option<u64> {
+        match self {
+            HostDevice::Cpu => Cpu::<f32>::new().free_bytes(),
+            HostDevice::Gpu(gpu, _) => gpu.free_bytes(),
+        }
+    }
+}
 
 /// Something that happens on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +85,7 @@ pub struct HostConfig {
     /// The device that it computes on.
     pub device: HostDevice,
     /// Receives each reason for refusing a peer, once.
-    pub refused: fn(HandshakeRefusal),
+    pub refused: fn(&str),
 }
 
 /// Takes part in runs until `interrupted`.
@@ -83,18 +113,15 @@ pub fn serve(
             }
         });
         // The rounds stay on this thread: it is one of those that compute.
-        let dial = |plan: &RunPlan, host: usize| dial(plan, host, credentials);
+        let dial = |plan: &RunPlan, host: usize| {
+            let HostBlock { name, address, .. } = &plan.hosts[host];
+            ZenohLine::dial(name, address, credentials)
+        };
         host.take_part(cache, &dial, interrupted, observe);
         is_over.store(true, Ordering::Relaxed);
     });
     listener.close();
     Ok(())
-}
-
-fn dial(plan: &RunPlan, host: usize, credentials: &Credentials) -> Result<HostPeer, Diagnostic> {
-    let crate::message::HostBlock { name, address, .. } = &plan.hosts[host];
-    let line = ZenohLine::dial(name, address, credentials)?;
-    Ok(HostPeer::new(name.clone(), Box::new(line)))
 }
 
 impl HostDaemon {
@@ -136,21 +163,17 @@ impl HostDaemon {
                 worker::work(&run, cache, &self.device, dial)
             });
             observe(HostEvent::Ended(end.unwrap_or_else(|error| RunEnd::Failed(error.to_string()))));
-            self.wait_until_forgotten(&run);
+            // A run that failed here is kept until its starter knows why, or is gone.
+            while !run.is_forgotten() {
+                std::thread::sleep(LOOK_EVERY / 4);
+            }
             *self.run() = None;
-        }
-    }
-
-    /// Keeps a run that failed here until its starter knows why, or is gone.
-    fn wait_until_forgotten(&self, run: &HostedRun) {
-        while !run.is_forgotten() {
-            std::thread::sleep(LOOK_EVERY / 4);
         }
     }
 
     fn answer(&self, question: &HostMessage, replies: Box<dyn Replies>) {
         let HostMessage { head, body } = question;
-        let ((run, request), body) = match unpack::<(String, Request)>(head, &[body]) {
+        let (run, request) = match unpack::<(String, Request)>(head, &[body]) {
             Ok(found) => found,
             Err(what) => return replies.reply(pack(&Response::Refused(format!("not a question: {what}")))),
         };
@@ -158,7 +181,7 @@ impl HostDaemon {
         let answer = match (&request, current) {
             (Request::Status, run) => Response::Status(Box::new(self.status(run.as_deref()))),
             (_, Some(current)) if current.plan.run == run => {
-                return current.answer(request, &body.to_vec(), replies);
+                return current.answer(request, body, replies);
             }
             (Request::Begin(plan), None) => self.begin(plan),
             // The run is being cleared away.

@@ -1,7 +1,6 @@
 //! A run on this host, as others see it. Requests are answered at once, later, or by the thread that computes.
 
 mod offered;
-mod run_end;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +8,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use self::offered::OfferedParcel;
-pub use self::run_end::RunEnd;
 use crate::Error;
 use crate::line::Replies;
 use crate::message::{HostTraffic, Request, Response, RunPlan, RunStatus, pack};
@@ -28,7 +26,27 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 const MOST_TASKS: usize = 16;
 const MOST_WAITING: usize = 1024;
 
-/// A run on this host.
+/// Why a run is over on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Its starter ended it.
+    Ended,
+    /// Its starter is gone.
+    Abandoned,
+    /// It cannot go on here.
+    Failed(String),
+}
+
+impl RunEnd {
+    /// The response to requests that come too late.
+    fn refusal(&self) -> Response {
+        Response::Refused(match self {
+            RunEnd::Failed(what) => what.clone(),
+            RunEnd::Ended | RunEnd::Abandoned => "the run is over on this host".to_owned(),
+        })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct HostedRun {
     pub(crate) plan: RunPlan,
@@ -252,7 +270,6 @@ impl HostedRun {
         self.state().sharing.contains(&host)
     }
 
-    /// Waits for something to do.
     pub(crate) fn next(&self) -> HostWork {
         let mut state = self.state();
         loop {
@@ -309,7 +326,6 @@ impl HostedRun {
         Duration::from_millis(self.plan.host_timeout_ms)
     }
 
-    /// Counts a parcel that has come.
     pub(crate) fn received(&self, bytes: usize, repeated_chunks: u64) {
         let traffic = &mut self.state().traffic;
         traffic.planned_received += bytes as u64;
@@ -340,7 +356,6 @@ impl HostedRun {
         self.changed.notify_all();
     }
 
-    /// Ends the run with a failure.
     pub(crate) fn fail(&self, what: String) {
         self.state().end.get_or_insert(RunEnd::Failed(what));
         self.changed.notify_all();

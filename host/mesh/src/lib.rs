@@ -9,10 +9,10 @@
 //! | [`message`] | requests and responses between hosts |
 //! | `line` | the connection to another host: a request, and responses to it |
 //! | [`certificates`] | the members of a cluster |
-//! | `tunnel`, [`refusals`] | TLS between machines, and why a peer was refused |
+//! | `tunnel`, `refusals` | TLS between machines, and why a peer was refused |
 //! | `chunks` | parcels in pieces that can be asked for again |
 //! | `hosted` | a run on this host, as others see it |
-//! | `worker`, [`host_device`] | the rounds of a run on this host, and where it computes them |
+//! | `worker` | the rounds of a run on this host |
 //! | `state_answers` | what the starter of a run reads and replaces of its state |
 //! | [`daemon`] | `fabswarm host`: waits for runs |
 //! | [`cluster`] | the hosts of a run, as seen by the process that started it |
@@ -34,14 +34,13 @@ pub mod certificates;
 mod chunks;
 pub mod cluster;
 pub mod daemon;
-pub mod host_device;
 mod hosted;
 pub mod hosts_file;
 mod line;
 pub mod local;
 pub mod message;
 mod near;
-pub mod refusals;
+mod refusals;
 mod state_answers;
 mod tunnel;
 mod worker;

@@ -44,7 +44,6 @@ impl ResponseTimer {
 /// Takes the header and the pieces of the body of a response, and returns whether it wants another one.
 pub(crate) type TakeAnswer<'t> = dyn FnMut(&[u8], &[&[u8]]) -> bool + 't;
 
-/// Asks one host.
 pub(crate) trait HostLine: Debug + Send + Sync {
     /// Asks, and passes every response within `timeout` to `take`, until that returns false. There may be none, or several.
     fn ask(&self, question: HostMessage, timeout: Duration, take: &mut TakeAnswer<'_>);
@@ -72,7 +71,6 @@ pub(crate) enum FetchedParcel {
     Shared(Vec<SlabHandle>),
 }
 
-/// A host that can be asked.
 #[derive(Debug)]
 pub(crate) struct HostPeer {
     pub(crate) name: String,
@@ -114,8 +112,8 @@ impl HostPeer {
             let mut is_alive = false;
             self.line.ask(question.clone(), ASK_TIMEOUT, &mut |head, body| {
                 match unpack::<Response>(head, body) {
-                    Ok((Response::NotYet, _)) => is_alive = true,
-                    Ok((found, body)) => answer = Some(Ok((found, body.to_vec()))),
+                    Ok(Response::NotYet) => is_alive = true,
+                    Ok(found) => answer = Some(Ok((found, body.concat()))),
                     Err(what) => answer = Some(Err(what)),
                 }
                 false
@@ -155,16 +153,16 @@ impl HostPeer {
             let mut missing = incoming.missing().len();
             self.line.ask(pack(&(run, request)), ASK_TIMEOUT, &mut |head, body| {
                 match unpack::<Response>(head, body) {
-                    Ok((Response::Chunk(header), chunk)) if incoming.take(&header, &chunk) => {
+                    Ok(Response::Chunk(header)) if incoming.take(&header, body) => {
                         (is_alive, missing) = (true, missing - 1);
                     }
-                    Ok((Response::Shared(header), _))
+                    Ok(Response::Shared(header))
                         if (header.round, header.part) == (round, part) && header.bytes == bytes as u64 =>
                     {
                         shared = Some(header.slabs);
                     }
-                    Ok((Response::Refused(what), _)) => refusal = Some(what),
-                    Ok((Response::NotYet, _)) => is_alive = true,
+                    Ok(Response::Refused(what)) => refusal = Some(what),
+                    Ok(Response::NotYet) => is_alive = true,
                     // Repeated: what is missing is asked for again.
                     _ => {}
                 }

@@ -57,36 +57,31 @@ pub(crate) enum Request {
 pub struct RunPlan {
     /// Tells runs apart.
     pub run: String,
-    /// The version of the protocol.
-    pub protocol: u32,
+    pub(crate) protocol: u32,
     /// The build of the program that starts the run.
-    pub build: String,
+    pub(crate) build: String,
     /// The digest of samples, labels and start.
-    pub digest: String,
+    pub(crate) digest: String,
     /// The resolved scenario, as TOML.
-    pub scenario: String,
+    pub(crate) scenario: String,
     /// All hosts of the run.
     pub hosts: Vec<HostBlock>,
     /// The number of the host that is asked.
     pub host: usize,
     /// Silence after which a host counts as lost.
-    pub host_timeout_ms: u64,
-    /// Whether hosts of one machine share memory.
-    pub shares_memory: bool,
+    pub(crate) host_timeout_ms: u64,
+    pub(crate) shares_memory: bool,
 }
 
 /// A host of a run: where it is, and which agents it computes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostBlock {
-    /// Its name.
-    pub name: String,
-    /// Its address.
-    pub address: String,
+    pub(crate) name: String,
+    pub(crate) address: String,
     /// The agents that it computes.
     pub block: Block,
 }
 
-/// A response of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Response {
     Done,
@@ -139,9 +134,8 @@ pub(crate) struct SharedHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStatus {
     /// Its name in the list of hosts.
-    pub name: String,
-    /// The version of the protocol that it speaks.
-    pub protocol: u32,
+    pub(crate) name: String,
+    pub(crate) protocol: u32,
     /// The build of its program.
     pub build: String,
     /// The device and its threads.
@@ -149,7 +143,7 @@ pub struct HostStatus {
     /// Free memory of the device, where the device tells.
     pub free_bytes: Option<u64>,
     /// Its clock: seconds since 1970.
-    pub clock_s: u64,
+    pub(crate) clock_s: u64,
     /// The run that it takes part in.
     pub run: Option<RunStatus>,
 }
@@ -190,7 +184,6 @@ pub struct HostTraffic {
     pub hidden_us: u64,
 }
 
-/// A message as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostMessage {
     /// The header as JSON.
@@ -203,52 +196,20 @@ pub(crate) fn pack(header: &impl Serialize) -> HostMessage {
     pack_with(header, Bytes::new())
 }
 
-/// A message with `body` behind its header.
 pub(crate) fn pack_with(header: &impl Serialize, body: Bytes) -> HostMessage {
     HostMessage { head: serde_json::to_vec(header).expect("messages are plain data"), body }
-}
-
-/// The bytes behind a header, in the pieces in which they arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MessageBody<'a>(pub(crate) Vec<&'a [u8]>);
-
-impl MessageBody<'_> {
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.iter().map(|piece| piece.len()).sum()
-    }
-
-    pub(crate) fn to_vec(&self) -> Vec<u8> {
-        self.0.concat()
-    }
-
-    /// Copies it to where it belongs.
-    ///
-    /// # Panics
-    /// When it has another length.
-    pub(crate) fn copy_to(&self, mut place: &mut [u8]) {
-        for piece in &self.0 {
-            let (here, rest) = place.split_at_mut(piece.len());
-            here.copy_from_slice(piece);
-            place = rest;
-        }
-        assert!(place.is_empty(), "{} bytes too few", place.len());
-    }
 }
 
 /// The header of a message that came with this body, in these pieces.
 ///
 /// # Errors
 /// Why it is not what this build takes.
-pub(crate) fn unpack<'a, H: DeserializeOwned>(
-    head: &[u8],
-    body: &[&'a [u8]],
-) -> Result<(H, MessageBody<'a>), String> {
-    let body = MessageBody(body.to_vec());
-    if head.len() > HEADER_MAX || body.bytes() > BODY_MAX {
-        return Err(format!("a header of {} bytes with {} bytes behind it", head.len(), body.bytes()));
+pub(crate) fn unpack<H: DeserializeOwned>(head: &[u8], body: &[&[u8]]) -> Result<H, String> {
+    let bytes: usize = body.iter().map(|piece| piece.len()).sum();
+    if head.len() > HEADER_MAX || bytes > BODY_MAX {
+        return Err(format!("a header of {} bytes with {bytes} bytes behind it", head.len()));
     }
-    let header = serde_json::from_slice(head).map_err(|error| error.to_string())?;
-    Ok((header, body))
+    serde_json::from_slice(head).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -263,16 +224,8 @@ mod tests {
         let bits = |words: &[f32]| -> Vec<u32> { words.iter().map(|word| word.to_bits()).collect() };
         let words = [1.0, f32::MIN_POSITIVE, -0.0];
         let HostMessage { head, body } = pack_with(&request, to_bytes(&words).into());
-        // However its words are cut on their way.
-        for at in 0..=body.len() {
-            let (front, back) = body.split_at(at);
-            let (header, body) = unpack::<Request>(&head, &[front, back]).unwrap();
-            assert_eq!((&header, body.bytes()), (&request, 12));
-            assert_eq!(bits(&to_words(&body.to_vec())), bits(&words), "cut at {at}");
-            let mut place = [0; 12];
-            body.copy_to(&mut place);
-            assert_eq!(bits(&to_words(&place)), bits(&words), "cut at {at}");
-        }
+        assert_eq!(unpack::<Request>(&head, &[&body]).unwrap(), request);
+        assert_eq!(bits(&to_words(&body)), bits(&words));
         assert!((0..head.len()).all(|at| unpack::<Request>(&head[..at], &[]).is_err()));
         assert!(unpack::<Response>(&head, &[]).is_err());
         let large = pack_with(&Request::Status, vec![0; BODY_MAX + 1].into());

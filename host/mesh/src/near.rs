@@ -5,8 +5,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use fabswarm_large::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabHandle, SlabPool};
-use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel, OutgoingParcel};
+use fabswarm_large::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabPool};
+use fabswarm_large::training::block::{BlockTrainer, OutgoingParcel};
 
 use crate::Error;
 use crate::hosted::HostedRun;
@@ -17,7 +17,7 @@ use crate::message::{Request, Response, RunPlan};
 #[derive(Debug)]
 pub(crate) struct NearMemory<D: SharedMemory> {
     pool: Option<SlabPool<D>>,
-    opened: OpenedSlabs<D>,
+    pub(crate) opened: OpenedSlabs<D>,
 }
 
 impl<D: SharedMemory> NearMemory<D> {
@@ -61,15 +61,6 @@ impl<D: SharedMemory> NearMemory<D> {
             Some(pool) => Ok(trainer.shared_parcel(outgoing, pool)?),
             None => Ok(None),
         }
-    }
-
-    pub(crate) fn take(
-        &mut self,
-        trainer: &mut BlockTrainer<'_, D>,
-        expected: ExpectedParcel,
-        slabs: &[SlabHandle],
-    ) -> Result<(), Error> {
-        Ok(trainer.take_shared(expected, slabs, &mut self.opened)?)
     }
 }
 

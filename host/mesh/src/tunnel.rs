@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::certificates::Credentials;
-use crate::refusals::{HandshakeRefusal, RefusalLog};
+use crate::refusals::{NO_MEMBER, RefusalLog, of_handshake};
 
 /// Buffer for each direction of a connection.
 const BUFFER: usize = 256 << 10;
@@ -51,7 +51,7 @@ impl Tunnel {
     pub(crate) fn listen(
         address: SocketAddr,
         credentials: &Credentials,
-        report: fn(HandshakeRefusal),
+        report: fn(&str),
     ) -> io::Result<(Self, SocketAddr)> {
         let folder = private_folder()?;
         let listener = RUNTIME.block_on(TcpListener::bind(address))?;
@@ -148,11 +148,14 @@ async fn admit(gate: Arc<Gate>, stream: TcpStream) {
     let Ok(accepted) = timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
     let outside = match accepted {
         Ok(outside) => outside,
-        Err(error) => return gate.refusals.note(HandshakeRefusal::of(&error)),
+        Err(error) => {
+            of_handshake(&error).into_iter().for_each(|reason| gate.refusals.note(reason));
+            return;
+        }
     };
     let certificate = outside.get_ref().1.peer_certificates().and_then(<[_]>::first);
     if !certificate.is_some_and(|certificate| gate.credentials.has_member(certificate)) {
-        return gate.refusals.note(Some(HandshakeRefusal::NoMember));
+        return gate.refusals.note(NO_MEMBER);
     }
     if let Ok(inside) = UnixStream::connect(&gate.socket).await {
         // A task of its own: only handshakes are ended to make room for others.

@@ -16,7 +16,7 @@ use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 
 use crate::Error;
-use crate::host_device::HostDevice;
+use crate::daemon::HostDevice;
 use crate::hosted::{HostWork, HostedRun, OfferedParcel, RunEnd};
 use crate::line::{FetchedParcel, HostPeer};
 use crate::message::RunPlan;
@@ -170,7 +170,7 @@ fn take<D: SharedMemory>(
     match parcel {
         FetchedParcel::Shared(slabs) => {
             run.received_shared(bytes);
-            near.take(trainer, expected, &slabs)?;
+            trainer.take_shared(expected, &slabs, &mut near.opened)?;
         }
         FetchedParcel::Chunks { parcel, repeated } => {
             run.received(parcel.len(), repeated);

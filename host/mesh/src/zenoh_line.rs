@@ -13,9 +13,8 @@ use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::{Config, Session, Wait as _};
 
 use crate::certificates::Credentials;
-use crate::line::{HostLine, Replies, TakeAnswer};
+use crate::line::{HostLine, HostPeer, Replies, TakeAnswer};
 use crate::message::HostMessage;
-use crate::refusals::HandshakeRefusal;
 use crate::tunnel::Tunnel;
 
 /// The key of every query.
@@ -60,7 +59,8 @@ pub(crate) struct ZenohLine {
 }
 
 impl ZenohLine {
-    pub(crate) fn dial(name: &str, address: &str, credentials: &Credentials) -> Result<Self, Diagnostic> {
+    /// The host of that name, which listens at `address`.
+    pub(crate) fn dial(name: &str, address: &str, credentials: &Credentials) -> Result<HostPeer, Diagnostic> {
         let unreachable = |what: String| {
             Diagnostic::new(
                 format!("host {name} at {address} cannot be reached: {what}"),
@@ -87,7 +87,8 @@ impl ZenohLine {
                 "the port is open, but no fabswarm host answers that takes this certificate".to_owned(),
             )
         })?;
-        Ok(ZenohLine { session, address, _tunnel: tunnel })
+        let line = ZenohLine { session, address, _tunnel: tunnel };
+        Ok(HostPeer::new(name.to_owned(), Box::new(line)))
     }
 }
 
@@ -147,7 +148,7 @@ impl ZenohListener {
     pub(crate) fn listen(
         address: SocketAddr,
         credentials: &Credentials,
-        report: fn(HandshakeRefusal),
+        report: fn(&str),
     ) -> Result<Self, Diagnostic> {
         let refused = |what: String| {
             Diagnostic::new(

@@ -16,12 +16,10 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_mesh::RunEnd;
 use fabswarm_mesh::certificates::{self, Credentials, STARTER};
 use fabswarm_mesh::cluster::Cluster;
-use fabswarm_mesh::daemon::{self, HostConfig, HostEvent};
-use fabswarm_mesh::host_device::HostDevice;
+use fabswarm_mesh::daemon::{self, HostConfig, HostDevice, HostEvent};
 use fabswarm_mesh::hosts_file::{Host, HostList};
 use fabswarm_mesh::local::LISTENING;
 use fabswarm_mesh::message::HostStatus;
-use fabswarm_mesh::refusals::HandshakeRefusal;
 use fabswarm_sim::record::{bytes, counted};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -104,7 +102,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(gpu) => HostDevice::Gpu(gpu, device::precision(matches)),
         None => HostDevice::Cpu,
     };
-    let refused = |refusal: HandshakeRefusal| {
+    let refused = |refusal: &str| {
         eprintln!("note: somebody was refused: {refusal} (said once, however often it tries)");
     };
     let setup = HostConfig { name, address, credentials: credentials(matches)?, device, refused };

@@ -7,8 +7,7 @@ use fabswarm_data::Cache;
 
 use super::*;
 use crate::cluster::Cluster;
-use crate::daemon::{HostConfig, HostEvent, serve};
-use crate::host_device::HostDevice;
+use crate::daemon::{HostConfig, HostDevice, HostEvent, serve};
 
 fn host(name: &str) -> Host {
     Host { name: name.to_owned(), address: "127.0.0.1:0".to_owned(), agents: None }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fabswarm_large::device::Block;
 
 use super::heartbeat::Heartbeat;
-use super::host_memory::HostMemory;
+use super::swarm::HostMemory;
 use super::unexpected;
 use crate::Error;
 use crate::line::HostPeer;
@@ -25,7 +25,6 @@ pub struct ClusterRun {
     name: String,
     peers: Arc<Vec<HostPeer>>,
     pub(super) blocks: Vec<Block>,
-    /// The number of the last command.
     command_seq: AtomicU64,
     /// The last round that all hosts are known to have done.
     pub(super) round: AtomicU32,
@@ -64,7 +63,6 @@ impl ClusterRun {
         Ok(cluster)
     }
 
-    /// Asks a host.
     pub(crate) fn ask(
         &self,
         host: usize,
@@ -86,17 +84,8 @@ impl ClusterRun {
         &self.name
     }
 
-    fn host_name(&self, host: usize) -> &str {
-        &self.peers[host].name
-    }
-
     pub(super) fn unexpected(&self, host: usize, response: &Response) -> Error {
         unexpected(&self.peers[host], response)
-    }
-
-    /// Ends the run in an orderly way, as the user of a host asked.
-    fn interrupt(&self) {
-        self.interrupted.store(true, Ordering::Relaxed);
     }
 
     /// The last round that all hosts have done.
@@ -119,7 +108,8 @@ impl ClusterRun {
                 match self.ask(host, &Request::Reached { round }, &[])? {
                     (Response::Reached { round: reached, is_leaving }, _) => {
                         if is_leaving {
-                            self.interrupt();
+                            // The run ends in an orderly way, as the user of a host asked.
+                            self.interrupted.store(true, Ordering::Relaxed);
                         }
                         if reached >= round {
                             break;
@@ -141,7 +131,7 @@ impl ClusterRun {
     pub fn parts(&self) -> Result<Vec<HostPart>, Error> {
         let of = |host: usize| match self.ask(host, &Request::Traffic, &[])? {
             (Response::Traffic(traffic), _) => {
-                Ok(HostPart { name: self.host_name(host).to_owned(), block: self.blocks[host], traffic })
+                Ok(HostPart { name: self.peers[host].name.clone(), block: self.blocks[host], traffic })
             }
             (other, _) => Err(self.unexpected(host, &other)),
         };

@@ -1,9 +1,12 @@
 //! A run on several hosts in place of agents that are computed here.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use fabswarm_large::device::{self, Block};
+use fabswarm_large::device::cpu::Cpu;
+use fabswarm_large::device::shared::{OpenedSlabs, SlabHandle};
+use fabswarm_large::device::{self, Block, Device as _};
 use fabswarm_large::fab::{RemoteHosts, StatePart, TrackerImbalance};
 use fabswarm_large::training::block::{to_bytes, to_words};
 
@@ -13,6 +16,25 @@ use crate::message::{Request, Response, WORDS_MAX};
 
 /// Words of state in one message.
 const PIECE: usize = 128 << 10;
+
+/// Memory that hosts on this machine share with the process that started their run. State is read in it: 32 times the words of a
+/// message at once, and none of them encrypted.
+#[derive(Debug, Default)]
+pub(super) struct HostMemory {
+    opened: OpenedSlabs<Cpu<f32>>,
+    /// Hosts whose memory cannot be opened here, such as those of other machines.
+    distant: BTreeSet<usize>,
+}
+
+impl HostMemory {
+    /// Appends `words` words to `to`.
+    fn append(&mut self, slabs: &[SlabHandle], words: usize, to: &mut Vec<f32>) -> device::Result<()> {
+        let cpu = Cpu::new();
+        let mut found = cpu.reals(words)?;
+        self.opened.read(&cpu, slabs, words)?.copy(&cpu, &mut found, 0, words)?;
+        cpu.append(&found, 0, words, to)
+    }
+}
 
 /// The agents of a run that other hosts compute.
 #[derive(Clone, Debug)]

@@ -1,12 +1,10 @@
 pub(crate) mod fake;
-mod many;
 mod methods;
 mod near;
 
 use std::path::Path;
 
 use fabswarm_large::device::Block;
-use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::fab::RemoteHosts as _;
 use fabswarm_large::training::checkpoint::Checkpoint;
 use fabswarm_large::training::report::SCENARIO_FILE;
@@ -199,6 +197,21 @@ fn hosts_refuse_other_builds_other_data_and_a_second_run() {
     assert!(busy.contains("already") && busy.contains("help: "), "{busy}");
     drop(run);
     start(BUILD).unwrap();
+}
+
+/// On lines that lose, repeat, reorder and delay, with links between a third of all pairs of hosts in every round.
+#[test]
+fn a_thousand_agents_on_a_hundred_hosts_compute_the_bits_of_one_process() {
+    let links = "batch = 3\nepochs = 2\nevaluate_every = 2\n[network]\ntopology = \"erdos-renyi\"\nedge_probability = 0.004\n";
+    // Ten samples are the fewest that an agent may have.
+    let case = TrainingCase::tiny(1000, 10, links);
+    let hosts = case.hosts(100, 5, 0.001);
+    let traffic = case.compare(hosts.cluster(BUILD), HOST_TIMEOUT).into_iter().map(|part| part.traffic);
+    let (planned, received) = traffic.fold((0, 0), |(planned, received), traffic| {
+        (planned + traffic.planned_received, received + traffic.received)
+    });
+    println!("{received} bytes between hosts");
+    assert!(planned == received && received > 0);
 }
 
 /// Agents that the scenario has not would have ended the host.

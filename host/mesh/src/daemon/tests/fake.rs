@@ -9,7 +9,7 @@ use fabswarm_shared::rng::{Purpose, Stream};
 use super::super::*;
 use crate::cluster::Cluster;
 use crate::hosts_file::Host;
-use crate::line::{HostLine, TakeAnswer};
+use crate::line::{HostLine, HostPeer, TakeAnswer};
 
 /// A way to a host of this process that loses, repeats, reorders and delays what passes it, by seed.
 #[derive(Debug)]
