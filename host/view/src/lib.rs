@@ -19,7 +19,7 @@ mod run_log;
 mod verify;
 mod watch;
 
-pub use recorded_run::{LogTail, LoggedFrame, RecordedRun};
+pub use recorded_run::{LogTail, RecordedRun};
 pub use recorded_trial::{RecordedTrial, TrialArtifacts};
 pub use run_files::RunFiles;
 pub use run_list::{ListedRun, RunState, list};

@@ -4,8 +4,8 @@ mod encoder;
 mod scene;
 pub mod training;
 
-pub use encoder::SwarmEncoder;
-pub use scene::scene;
+pub(crate) use encoder::SwarmEncoder;
+pub(crate) use scene::scene;
 
 use fabswarm_shared::{BUILD_ID, wire};
 use fabswarm_sim::record::{Caption, RunSummary, counted, metric_columns};
@@ -69,13 +69,9 @@ pub struct RunMessage {
 
 /// The severity of a line of the log, in the numbers of Foxglove's `Log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogLevel {
-    /// Worth knowing.
+pub(crate) enum LogLevel {
     Info = 2,
-    /// Not as it should be.
     Warning = 3,
-    /// The run is in danger.
-    Error = 4,
 }
 
 #[derive(Serialize)]
@@ -156,7 +152,7 @@ fn json(body: &ViewMessage<'_>) -> String {
 }
 
 /// Describes `scenario` in a sentence or two.
-pub fn description(scenario: &Scenario) -> String {
+fn description(scenario: &Scenario) -> String {
     let Scenario { swarm, problem, algorithm, network, faults, .. } = scenario;
     let mut text = format!(
         "{} solve {} by {}, {} topology, for at most {}",
@@ -192,7 +188,7 @@ fn describe_faults(text: &mut String, faults: &FaultsSection) {
 }
 
 /// The first message of a run.
-pub fn run(scenario: &Scenario, scenario_toml: &str) -> RunMessage {
+pub(crate) fn run(scenario: &Scenario, scenario_toml: &str) -> RunMessage {
     let caption = Caption::of(scenario);
     let (problem, text) = (scenario.problem.kind.word(), description(scenario));
     first("run", scenario, scenario_toml, problem, text, Some(ErrorKind::of(scenario)), caption.error)
@@ -234,7 +230,7 @@ fn first(
 }
 
 /// Frames and copies of `swarm` so far, by outcome.
-pub fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
+pub(crate) fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
     let mut frames = BTreeMap::new();
     match swarm.air() {
         Some(air) => air.counters().each_outcome(|outcome, count| {
@@ -249,7 +245,7 @@ pub fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
 }
 
 /// A row of the metrics, whose error is of this kind, with the frames until then.
-pub fn metrics(
+pub(crate) fn metrics(
     metrics: &Metrics,
     error: ErrorKind,
     frames: BTreeMap<&'static str, u64>,
@@ -265,7 +261,7 @@ pub fn metrics(
 }
 
 /// A line of the log, said by `name`. `began` is when the run began, since 1970.
-pub fn log(
+pub(crate) fn log(
     level: LogLevel,
     name: &str,
     text: &str,
@@ -288,7 +284,7 @@ pub fn log(
 }
 
 /// The last message of a run.
-pub fn end(summary: &RunSummary, elapsed: Duration) -> RunMessage {
+pub(crate) fn end(summary: &RunSummary, elapsed: Duration) -> RunMessage {
     RunMessage {
         topic: Topic::End,
         round: summary.common.rounds,

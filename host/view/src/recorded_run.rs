@@ -27,13 +27,11 @@ pub struct LogTail {
 
 /// A frame in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoggedFrame {
+pub(crate) struct LoggedFrame {
     /// The round that ended when it was on the air.
-    pub round: u32,
-    /// Its sender.
-    pub sender: usize,
-    /// Its bytes on the air.
-    pub bytes: Vec<u8>,
+    pub(crate) round: u32,
+    pub(crate) sender: usize,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl std::fmt::Debug for LogTail {
@@ -187,7 +185,7 @@ pub struct RecordedRun {
     /// Whether the run has ended and the log is whole.
     pub is_complete: bool,
     /// The frames of its first rounds, where they were asked for.
-    pub frames: Vec<LoggedFrame>,
+    pub(crate) frames: Vec<LoggedFrame>,
 }
 
 impl RecordedRun {
@@ -200,10 +198,7 @@ impl RecordedRun {
     }
 
     /// Reads the log with the frames of its first rounds.
-    ///
-    /// # Errors
-    /// When there is no log, or it is damaged.
-    pub fn read_with_frames(folder: &Path) -> Result<Self, Diagnostic> {
+    pub(crate) fn read_with_frames(folder: &Path) -> Result<Self, Diagnostic> {
         Self::read_from(LogTail { frames: Some(Vec::new()), ..LogTail::open(folder)? })
     }
 

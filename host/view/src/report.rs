@@ -1,11 +1,9 @@
 //! `report.html`: a run on one page, or several side by side. The page needs nothing but itself.
 
 mod matrix;
-mod number;
 
 use crate::run_files::RunFiles;
 use fabswarm_plot::{Figure, HtmlPage, LinePoint, Panel, PlotLine, Scale};
-use number::number;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -218,6 +216,33 @@ fn faults(page: &mut HtmlPage, run: &RunFiles) {
         page.section("Faults", "<p>The scenario has none.</p>");
     } else {
         page.table("Faults", [], rows);
+    }
+}
+
+/// Formats a value with few digits and groups of three.
+fn number(value: &Value) -> String {
+    if let Some(whole) = value.as_u64() {
+        let digits = whole.to_string();
+        let groups: Vec<&str> =
+            digits.as_bytes().rchunks(3).rev().filter_map(|group| str::from_utf8(group).ok()).collect();
+        return groups.join(" ");
+    }
+    match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(value) => {
+            let value = value.as_f64().unwrap_or(f64::NAN);
+            match value.abs() {
+                0.0 => "0".to_owned(),
+                // Four digits that mean something.
+                size @ 1e-3..1e5 => {
+                    let digits = (3 - size.log10().floor() as i32).max(0);
+                    format!("{value:.*}", digits as usize)
+                }
+                _ => format!("{value:.3e}"),
+            }
+        }
+        other => other.to_string(),
     }
 }
 

@@ -14,16 +14,15 @@ use toml_edit::{DocumentMut, Item};
 pub struct RunFiles {
     /// The folder.
     pub path: PathBuf,
-    /// The folder's name.
-    pub name: String,
+    pub(crate) name: String,
     /// The text of `scenario.toml`.
     pub scenario: String,
     /// `summary.json`; `None` of a run that has not ended.
-    pub summary: Option<Value>,
+    pub(crate) summary: Option<Value>,
     /// The columns of `metrics.csv` by name, as far as it was written.
     pub metrics: BTreeMap<String, Vec<f64>>,
     /// Its log, where there is one.
-    pub log: Option<RecordedRun>,
+    pub(crate) log: Option<RecordedRun>,
 }
 
 impl RunFiles {
@@ -55,7 +54,7 @@ impl RunFiles {
     }
 
     /// The values of the scenario, by `section.key`.
-    pub fn scenario_values(&self) -> BTreeMap<String, String> {
+    pub(crate) fn scenario_values(&self) -> BTreeMap<String, String> {
         let mut values = BTreeMap::new();
         if let Ok(document) = self.scenario.parse::<DocumentMut>() {
             for (name, item) in document.iter() {
@@ -75,13 +74,13 @@ impl RunFiles {
     }
 
     /// The last view of the swarm in the log.
-    pub fn last_view(&self) -> Option<Value> {
+    pub(crate) fn last_view(&self) -> Option<Value> {
         let last = self.log.as_ref()?.about(Topic::Swarm).last()?;
         serde_json::from_str(&last.json).ok()
     }
 
     /// The first message of the log, about the run as a whole.
-    pub fn about(&self) -> Option<Value> {
+    pub(crate) fn about(&self) -> Option<Value> {
         let first = self.log.as_ref()?.about(Topic::Run).next()?;
         serde_json::from_str(&first.json).ok()
     }

@@ -61,34 +61,19 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     let scenario = resolved.map_err(|error| Diagnostic::bare(error.to_string()))?.scenario.in_process();
     let mut swarm = trial::build(&scenario).map_err(|error| Diagnostic::bare(error.to_string()))?;
     swarm.replay_readings(ReadingLog::read(&folder.join("boards"))?);
-    let mut frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
-    let mut results = LoggedResults::read(folder, &scenario)?;
-    let mut verdict =
-        RunVerdict { rounds: 0, checks: 0, frames: 0, rows: 0, files: vec![], difference: None };
-    for message in log.about(Topic::Swarm) {
-        let swarm = swarm.as_mut();
-        verdict.difference =
-            first_difference(folder, &message.json, swarm, &mut frames, &mut results, &mut verdict.checks)?;
-        (verdict.rounds, verdict.frames, verdict.rows) = (swarm.round(), frames.equal, results.equal);
-        if verdict.difference.is_some() {
-            return Ok(verdict);
-        }
-    }
-    // Views are logged less often than rows.
-    let end = results.end().min(scenario.swarm.rounds);
-    verdict.difference = difference_before(end, swarm.as_mut(), &mut frames, &mut results)?
-        .or_else(|| results.difference(swarm.as_ref()));
-    (verdict.rounds, verdict.frames, verdict.rows) = (swarm.round(), frames.equal, results.equal);
-    if verdict.difference.is_some() {
-        return Ok(verdict);
-    }
-    if verdict.checks == 0 {
-        let remedy =
-            "runs of plain FAB and of more than 1024 agents have none; metrics.csv can be compared instead";
-        return Err(Diagnostic::of_file(folder, "the log holds no digest to compare", remedy));
-    }
-    verdict.difference = results.difference_at_end(folder, swarm.as_ref(), &mut verdict.files)?;
-    Ok(verdict)
+    let frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
+    let results = LoggedResults::read(folder, &scenario)?;
+    let mut replay = Replay { folder, swarm, frames, results, checks: 0, files: Vec::new() };
+    let difference = replay.first_difference(&log)?;
+    let Replay { swarm, frames, results, checks, files, .. } = replay;
+    Ok(RunVerdict {
+        rounds: swarm.round(),
+        checks,
+        frames: frames.equal,
+        rows: results.equal,
+        files,
+        difference,
+    })
 }
 
 /// Refuses a log of agents that sent other frames: from their first round on nothing would be equal.
@@ -229,68 +214,93 @@ impl LoggedResults {
     }
 }
 
-/// Executes rounds up to `end`, and compares the frames and rows of those before it.
-fn difference_before(
-    end: u64,
-    swarm: &mut dyn Swarm,
-    frames: &mut LoggedFrames<'_>,
-    results: &mut LoggedResults,
-) -> Result<Option<String>, Diagnostic> {
-    while swarm.round() < end {
-        if let Some(difference) = results.difference(swarm) {
-            return Ok(Some(difference));
-        }
-        swarm.step().map_err(|error| {
-            let round = swarm.round();
-            Diagnostic::bare(format!(
-                "executed again, the swarm stops in round {round}, and the log goes on to round {end}: {error}"
-            ))
-        })?;
-        if let Some(sender) = frames.first_difference(swarm) {
-            let round = swarm.round();
-            return Ok(Some(format!(
-                "the logged frame of agent {sender} in round {round} is not the one that it comes to"
-            )));
-        }
-    }
-    Ok(None)
+/// A run that is executed again beside its log.
+struct Replay<'a> {
+    folder: &'a Path,
+    swarm: Box<dyn Swarm>,
+    frames: LoggedFrames<'a>,
+    results: LoggedResults,
+    /// Digests that were equal.
+    checks: u64,
+    /// Files that were equal.
+    files: Vec<&'static str>,
 }
 
-/// Executes rounds up to that of a logged view, and compares them with the log.
-fn first_difference(
-    folder: &Path,
-    json: &str,
-    swarm: &mut dyn Swarm,
-    frames: &mut LoggedFrames<'_>,
-    results: &mut LoggedResults,
-    checks: &mut u64,
-) -> Result<Option<String>, Diagnostic> {
-    let foreign = |reason: String| {
-        let what = format!("a logged view cannot be read: {reason}");
-        Diagnostic::of_file(folder, what, "name a log that this version of fabswarm has written")
-    };
-    let logged: LoggedView = serde_json::from_str(json).map_err(|error| foreign(error.to_string()))?;
-    if let Some(difference) = difference_before(logged.round, swarm, frames, results)? {
-        return Ok(Some(difference));
-    }
-    let mut view = SwarmView::default();
-    swarm.view(&ViewRequest::default(), &mut view);
-    let digests = logged.agents.digest.unwrap_or_default();
-    let computed: Vec<u32> = view.agents.iter().filter_map(|agent| agent.digest).collect();
-    let round = logged.round;
-    if digests.len() != computed.len() {
-        let (has, needs) = (digests.len(), computed.len());
-        return Err(foreign(format!("round {round} has {has} digests, and {needs} agents have one")));
-    }
-    for (agent, (logged, computed)) in digests.into_iter().zip(computed).enumerate() {
-        if logged != computed {
-            return Ok(Some(format!(
-                "agent {agent} differs in round {round}: its logged digest is {logged:08x}, and it comes to {computed:08x}"
-            )));
+impl Replay<'_> {
+    /// The first difference, in words.
+    fn first_difference(&mut self, log: &RecordedRun) -> Result<Option<String>, Diagnostic> {
+        for view in log.about(Topic::Swarm) {
+            if let Some(difference) = self.difference_at(&view.json)? {
+                return Ok(Some(difference));
+            }
         }
-        *checks += 1;
+        // Views are logged less often than rows.
+        let end = self.results.end().min(self.results.rounds);
+        let difference =
+            self.difference_before(end)?.or_else(|| self.results.difference(self.swarm.as_ref()));
+        if difference.is_some() {
+            return Ok(difference);
+        }
+        if self.checks == 0 {
+            let remedy = "runs of plain FAB and of more than 1024 agents have none; metrics.csv can be compared instead";
+            return Err(Diagnostic::of_file(self.folder, "the log holds no digest to compare", remedy));
+        }
+        self.results.difference_at_end(self.folder, self.swarm.as_ref(), &mut self.files)
     }
-    Ok(results.difference(swarm))
+
+    /// Executes rounds up to `end`, and compares the frames and rows of those before it.
+    fn difference_before(&mut self, end: u64) -> Result<Option<String>, Diagnostic> {
+        let swarm = self.swarm.as_mut();
+        while swarm.round() < end {
+            if let Some(difference) = self.results.difference(swarm) {
+                return Ok(Some(difference));
+            }
+            swarm.step().map_err(|error| {
+                let round = swarm.round();
+                Diagnostic::bare(format!(
+                    "executed again, the swarm stops in round {round}, and the log goes on to round {end}: {error}"
+                ))
+            })?;
+            if let Some(sender) = self.frames.first_difference(swarm) {
+                let round = swarm.round();
+                return Ok(Some(format!(
+                    "the logged frame of agent {sender} in round {round} is not the one that it comes to"
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Executes rounds up to that of a logged view, and compares them with the log.
+    fn difference_at(&mut self, view: &str) -> Result<Option<String>, Diagnostic> {
+        let folder = self.folder;
+        let foreign = |reason: String| {
+            let what = format!("a logged view cannot be read: {reason}");
+            Diagnostic::of_file(folder, what, "name a log that this version of fabswarm has written")
+        };
+        let logged: LoggedView = serde_json::from_str(view).map_err(|error| foreign(error.to_string()))?;
+        let round = logged.round;
+        if let Some(difference) = self.difference_before(round)? {
+            return Ok(Some(difference));
+        }
+        let mut view = SwarmView::default();
+        self.swarm.view(&ViewRequest::default(), &mut view);
+        let digests = logged.agents.digest.unwrap_or_default();
+        let computed: Vec<u32> = view.agents.iter().filter_map(|agent| agent.digest).collect();
+        if digests.len() != computed.len() {
+            let (has, needs) = (digests.len(), computed.len());
+            return Err(foreign(format!("round {round} has {has} digests, and {needs} agents have one")));
+        }
+        for (agent, (logged, computed)) in digests.into_iter().zip(computed).enumerate() {
+            if logged != computed {
+                return Ok(Some(format!(
+                    "agent {agent} differs in round {round}: its logged digest is {logged:08x}, and it comes to {computed:08x}"
+                )));
+            }
+            self.checks += 1;
+        }
+        Ok(self.results.difference(self.swarm.as_ref()))
+    }
 }
 
 /// The frames of a log that were not compared yet.

@@ -27,11 +27,18 @@ pub trait Audience: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct RunWatch {
     began: Instant,
+    /// When the run began.
+    since_1970: Duration,
     /// Time that an earlier part of the run took.
     earlier: Duration,
     sender: SyncSender<WatchEvent>,
     thread: Option<JoinHandle<Result<(), Error>>>,
-    audience: AudiencePace,
+    audience: Option<Arc<dyn Audience>>,
+    /// When the audience got its last view, and for how long it gets no other.
+    viewed: Instant,
+    pause: Duration,
+    /// Nanoseconds that the thread took for its last view.
+    handed_on_ns: Arc<AtomicU64>,
     /// The round from which on the log gets the next view.
     next_logged: u64,
     round: u64,
@@ -42,19 +49,12 @@ pub struct RunWatch {
 enum WatchEvent {
     Frames(RoundFrames),
     Row(Metrics, ErrorKind, BTreeMap<&'static str, u64>, Duration),
-    /// The sender of this event waits for the reply.
-    Message(RunMessage, SyncSender<()>),
+    /// Where there is somebody to reply to, the message is on disk when the reply comes.
+    Message(RunMessage, Option<SyncSender<()>>),
     View {
         view: SwarmView,
         elapsed: Duration,
         is_logged: bool,
-    },
-    Line {
-        level: LogLevel,
-        name: String,
-        text: String,
-        round: u64,
-        elapsed: Duration,
     },
     End(RunMessage),
 }
@@ -68,27 +68,14 @@ struct RoundFrames {
     ends: Vec<(u32, usize)>,
 }
 
-/// The pace of views for an audience.
-#[derive(Debug)]
-struct AudiencePace {
-    audience: Option<Arc<dyn Audience>>,
-    viewed: Instant,
-    pause: Duration,
-    /// Nanoseconds that the thread took for its last view.
-    handed_on_ns: Arc<AtomicU64>,
-}
-
-impl AudiencePace {
-    /// Thirty views a second are a film.
-    const SHORTEST: Duration = Duration::from_millis(33);
-    /// The run goes on for so many times the time that a view took, here and in the thread that hands it on, which shares the
-    /// cores with the run: three per cent.
-    const TIMES: u32 = 32;
-}
-
 impl RunWatch {
     /// Events that may wait for the thread.
     const WAITING: usize = 64;
+    /// Thirty views a second are a film.
+    const SHORTEST_PAUSE: Duration = Duration::from_millis(33);
+    /// The run goes on for so many times the time that a view took, here and in the thread that hands it on, which shares the
+    /// cores with the run: three per cent.
+    const PAUSE_TIMES: u32 = 32;
 
     /// Watches a run, logs it to `file` and shows it to `audience`, if there is one. Its log begins with the messages `before`: the first of the
     /// run, and those of an earlier part of a run that goes on.
@@ -126,10 +113,14 @@ impl RunWatch {
         let now = Instant::now();
         Ok(Self {
             began: now,
+            since_1970: began,
             earlier,
             sender,
             thread: Some(thread::spawn(move || publisher.run(&receiver))),
-            audience: AudiencePace { audience, viewed: now, pause: Duration::ZERO, handed_on_ns },
+            audience,
+            viewed: now,
+            pause: Duration::ZERO,
+            handed_on_ns,
             next_logged: 0,
             round: 0,
             frame_room: 0,
@@ -137,8 +128,7 @@ impl RunWatch {
     }
 
     /// Also logs frames, from the next round on, until they have taken `bytes`.
-    #[must_use]
-    pub const fn with_frames(mut self, bytes: u64) -> Self {
+    pub(crate) const fn with_frames(mut self, bytes: u64) -> Self {
         self.frame_room = bytes;
         self
     }
@@ -151,7 +141,7 @@ impl RunWatch {
     /// Logs and shows a message, which is on disk when this returns.
     pub fn tell(&self, message: RunMessage) {
         let (done, is_done) = sync_channel(1);
-        if self.sender.send(WatchEvent::Message(message, done)).is_ok() {
+        if self.sender.send(WatchEvent::Message(message, Some(done))).is_ok() {
             let _ = is_done.recv();
         }
     }
@@ -160,9 +150,8 @@ impl RunWatch {
     pub fn view(&mut self, round: u64, is_recorded: bool, take: impl FnOnce(&ViewRequest, &mut SwarmView)) {
         self.round = round;
         let is_logged = is_recorded && round >= self.next_logged;
-        let is_due = self.audience.viewed.elapsed() >= self.audience.pause;
-        let request =
-            if is_due { self.audience.audience.as_ref().and_then(|viewer| viewer.request()) } else { None };
+        let is_due = self.viewed.elapsed() >= self.pause;
+        let request = self.audience.as_ref().filter(|_| is_due).and_then(|viewer| viewer.request());
         if !is_logged && request.is_none() {
             return;
         }
@@ -173,21 +162,18 @@ impl RunWatch {
         if view.agents.is_empty() {
             return;
         }
-        if is_logged {
-            self.next_logged = next_logged(round, view.agents.len());
-        }
+        let agents = view.agents.len();
         let event = WatchEvent::View { view, elapsed, is_logged };
         // A view for the log waits for room in the channel; a view for the audience alone is dropped instead.
         if is_logged {
+            self.next_logged = next_logged(round, agents);
             let _ = self.sender.send(event);
         } else {
             let _ = self.sender.try_send(event);
         }
-        let pace = &mut self.audience;
-        pace.viewed = Instant::now();
-        let handed_on = Duration::from_nanos(pace.handed_on_ns.load(Ordering::Relaxed));
-        let taken = pace.viewed - started + handed_on;
-        pace.pause = AudiencePace::SHORTEST.max(AudiencePace::TIMES * taken);
+        self.viewed = Instant::now();
+        let handed_on = Duration::from_nanos(self.handed_on_ns.load(Ordering::Relaxed));
+        self.pause = Self::SHORTEST_PAUSE.max(Self::PAUSE_TIMES * (self.viewed - started + handed_on));
     }
 
     /// Completes the log with the last message of the run.
@@ -239,13 +225,9 @@ impl TrialObserver for RunWatch {
 
     fn warn(&mut self, warnings: &[BoardWarning]) {
         for BoardWarning { agent, text } in warnings {
-            let _ = self.sender.send(WatchEvent::Line {
-                level: LogLevel::Warning,
-                name: format!("agent {agent}"),
-                text: text.clone(),
-                round: self.round,
-                elapsed: self.elapsed(),
-            });
+            let (name, elapsed) = (format!("agent {agent}"), self.elapsed());
+            let line = message::log(LogLevel::Warning, &name, text, self.round, elapsed, self.since_1970);
+            let _ = self.sender.send(WatchEvent::Message(line, None));
         }
     }
 
@@ -305,13 +287,12 @@ impl Publisher {
                     let taken = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
                     self.handed_on_ns.store(taken, Ordering::Relaxed);
                 }
-                Ok(WatchEvent::Line { level, name, text, round, elapsed }) => {
-                    self.tell(message::log(level, &name, &text, round, elapsed, self.began), true);
-                }
                 Ok(WatchEvent::Message(message, done)) => {
                     self.tell(message, true);
-                    self.log.flush();
-                    let _ = done.send(());
+                    if let Some(done) = done {
+                        self.log.flush();
+                        let _ = done.send(());
+                    }
                 }
                 Ok(WatchEvent::End(message)) => {
                     self.tell(message, true);

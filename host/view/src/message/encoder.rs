@@ -9,14 +9,14 @@ use std::time::Duration;
 
 /// Writes views as messages; it follows the links from one to the next.
 #[derive(Debug, Default)]
-pub struct SwarmEncoder {
+pub(crate) struct SwarmEncoder {
     losses: LossWindow,
 }
 
 impl SwarmEncoder {
     /// The message of a view. Agents are columns; a link is five numbers: sender, receiver, whether a copy arrived over it in the
     /// last slot, the percentage it lost lately, and how many rounds ago its receiver collected from it. −1 is unknown.
-    pub fn encode(&mut self, view: &SwarmView, elapsed: Duration) -> RunMessage {
+    pub(crate) fn encode(&mut self, view: &SwarmView, elapsed: Duration) -> RunMessage {
         let mut json = String::with_capacity(64 + 48 * view.agents.len() + 16 * view.links.len());
         let _ = write!(
             json,

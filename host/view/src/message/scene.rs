@@ -35,7 +35,7 @@ fn pose(position: ScenePoint) -> Value {
 
 /// Agents where they fly, or on a circle; links over which something arrived in the last slot, from green to red by what they lost
 /// so far. `began` is when the run began, since 1970.
-pub fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> RunMessage {
+pub(crate) fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> RunMessage {
     let places = places(view);
     let diameter = diameter(&places);
     let size = ScenePoint { x: diameter, y: diameter, z: diameter };

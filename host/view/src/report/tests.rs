@@ -86,3 +86,18 @@ fn errors_that_measure_different_things_are_drawn_apart() {
     assert_eq!(alike.matches("class=\"figure\"").count(), 1);
     assert!(of_run(&of_kind("a", "gradient_norm")).contains("gradient norm over rounds"));
 }
+
+#[test]
+fn numbers_are_short() {
+    let shown = [
+        json!(1_234_567),
+        json!(999),
+        json!(0.0),
+        json!(0.0012345678),
+        json!(2491.4773),
+        json!(1.5e-9),
+        json!("converged"),
+    ];
+    let shown = shown.map(|value| number(&value));
+    assert_eq!(shown, ["1 234 567", "999", "0", "0.001235", "2491", "1.500e-9", "converged"]);
+}
