@@ -19,7 +19,7 @@ pub enum StartMode {
 
 /// The messages of a run, for any number of browsers.
 #[derive(Debug)]
-pub struct Hub {
+pub(crate) struct Hub {
     mode: StartMode,
     state: Mutex<HubState>,
     /// Counts changes, so that browsers wake up.
@@ -45,8 +45,7 @@ impl Hub {
     const MOST_LINES: usize = 2000;
     const MOST_LINE_BYTES: usize = 4 << 20;
 
-    /// A hub without messages.
-    pub fn new(mode: StartMode) -> Self {
+    pub(crate) fn new(mode: StartMode) -> Self {
         let state = HubState {
             run: None,
             end: None,

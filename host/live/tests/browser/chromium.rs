@@ -52,8 +52,8 @@ impl Drop for Driver {
 
 pub(crate) struct BrowserPage(Client);
 
-/// Runs `test` with a new browser.
-pub(crate) fn browse(test: impl AsyncFnOnce(BrowserPage)) {
+/// Runs `test` with a new browser at `url`.
+pub(crate) fn browse(url: &str, test: impl AsyncFnOnce(BrowserPage)) {
     let driver = Driver::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -61,7 +61,9 @@ pub(crate) fn browse(test: impl AsyncFnOnce(BrowserPage)) {
         let capabilities = json!({"goog:chromeOptions": options}).as_object().cloned().unwrap();
         let client = ClientBuilder::new(HttpConnector::new()).capabilities(capabilities).connect(&driver.url).await;
         let client = client.expect("a session with the browser");
-        test(BrowserPage(client.clone())).await;
+        let page = BrowserPage(client.clone());
+        page.open(url).await;
+        test(page).await;
         client.close().await.unwrap();
     });
 }

@@ -5,6 +5,7 @@ mod chromium;
 mod support;
 
 use chromium::{BrowserPage, browse};
+use fabswarm_live::{Server, StartMode};
 use fabswarm_view::message::{RunMessage, Topic};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -56,18 +57,21 @@ async fn until_round_after(page: &BrowserPage, round: u64) {
     page.until(script, |now| now.as_u64() > Some(round)).await;
 }
 
-/// Shows a message that no run has sent.
-fn publish(server: &fabswarm_live::Server, topic: Topic, json: Value) {
-    let json = json.to_string();
-    server.audience().publish(RunMessage { topic, round: 0, elapsed: Duration::ZERO, json });
+/// Serves messages that no run has sent.
+fn publish(messages: impl IntoIterator<Item = (Topic, Value)>) -> Server {
+    let server = Server::start("127.0.0.1:0", StartMode::Follow).unwrap();
+    for (topic, json) in messages {
+        let json = json.to_string();
+        server.audience().publish(RunMessage { topic, round: 0, elapsed: Duration::ZERO, json });
+    }
+    server
 }
 
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_run_on_boards_is_seen_while_it_goes_on() {
     let run = LiveRun::start("--boards native:3,in-process --agents 6");
-    browse(async |page| {
-        page.open(&run.url).await;
+    browse(&run.url, async |page| {
         page.until_text("#status", "running").await;
         page.until_map("agents", 6).await;
         let first = round(&page).await;
@@ -95,8 +99,7 @@ fn a_run_on_boards_is_seen_while_it_goes_on() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn boards_that_keep_their_own_time_are_seen() {
     let run = LiveRun::start("--boards native --agents 4 --pace slots --radio carried");
-    browse(async |page| {
-        page.open(&run.url).await;
+    browse(&run.url, async |page| {
         page.until_map("agents", 4).await;
         let first = round(&page).await;
         until_round_after(&page, first + 3).await;
@@ -109,8 +112,7 @@ fn boards_that_keep_their_own_time_are_seen() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_run_on_emulated_boards_is_seen_while_it_goes_on() {
     let run = LiveRun::start("--boards qemu:2,in-process --agents 4");
-    browse(async |page| {
-        page.open(&run.url).await;
+    browse(&run.url, async |page| {
         page.until_text("#status", "running").await;
         page.until_map("agents", 4).await;
         assert!(page.text("#description").await.contains("on boards (qemu:2,in-process)"));
@@ -132,8 +134,7 @@ fn a_training_run_is_seen_while_it_goes_on() {
     let has_all = |texts: &Value| {
         texts.as_array().unwrap().iter().all(|text| text.as_str().is_some_and(|text| text != "–"))
     };
-    browse(async |page| {
-        page.open(&url).await;
+    browse(&url, async |page| {
         page.until_map("agents", 5).await;
         page.until(numbers, has_all).await;
         assert!(page.text("#description").await.contains("30 % of the frames are lost"));
@@ -158,21 +159,13 @@ fn a_training_run_is_seen_while_it_goes_on() {
 #[test]
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn gaps_are_shown_as_gaps() {
-    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::StartMode::Follow).unwrap();
-    let publish = |topic, json| publish(&server, topic, json);
-    publish(
-        Topic::Run,
-        json!({"type": "run", "description": "", "problem": "", "error_kind": "gradient_norm", "error_label": "", "agents": 1, "area_m": null}),
-    );
-    for round in 0..=100 {
+    let about = json!({"type": "run", "description": "", "problem": "", "error_kind": "gradient_norm", "error_label": "", "agents": 1, "area_m": null});
+    let row = |round: u32| {
         let error = if (30..=70).contains(&round) { Value::Null } else { json!(0.5) };
-        publish(
-            Topic::Metrics,
-            json!({"type": "metrics", "round": round, "gradient_norm": error, "frames": {}}),
-        );
-    }
-    browse(async |page| {
-        page.open(server.url()).await;
+        (Topic::Metrics, json!({"type": "metrics", "round": round, "gradient_norm": error, "frames": {}}))
+    };
+    let server = publish([(Topic::Run, about)].into_iter().chain((0..=100).map(row)));
+    browse(server.url(), async |page| {
         // Which columns of the plot hold a pixel of the first curve, from left to right, in tenths of its width.
         let inked = "
             const canvas = document.querySelector('#error-chart canvas'), context = canvas.getContext('2d');
@@ -197,8 +190,7 @@ fn gaps_are_shown_as_gaps() {
 fn a_click_shows_an_agent_and_a_link_without_arrivals_vanishes() {
     // From round 3 on, the radio of agent 2 is off: everything to it is lost.
     let run = LiveRun::start("--agents 5 --topology complete --radio-off 2@3+3999999990");
-    browse(async |page| {
-        page.open(&run.url).await;
+    browse(&run.url, async |page| {
         page.until_map("links", 12).await;
         // Agent 0 is at the top of the circle.
         page.script(
@@ -243,8 +235,7 @@ async fn seek(page: &BrowserPage, index: usize) {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn the_past_stays_until_the_newest_is_asked_for() {
     let run = LiveRun::start("");
-    browse(async |page| {
-        page.open(&run.url).await;
+    browse(&run.url, async |page| {
         page.until("return Number(document.querySelector('#slider').max)", |last| last.as_u64() > Some(20))
             .await;
         seek(&page, 7).await;
@@ -262,9 +253,8 @@ fn the_past_stays_until_the_newest_is_asked_for() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn the_page_comes_back_with_the_server() {
     let run = LiveRun::start("");
-    browse(async |page| {
-        let url = run.url.clone();
-        page.open(&url).await;
+    let url = run.url.clone();
+    browse(&url, async |page| {
         page.until_text("#status", "running").await;
         drop(run);
         page.until_text("#status", "no connection").await;
@@ -288,8 +278,7 @@ fn pages_of_other_origins_get_nothing() {
          Promise.all([fetched, framed]).then(got => document.title = got.join(' '));
          </script>"
     ));
-    browse(async |page| {
-        page.open(&elsewhere).await;
+    browse(&elsewhere, async |page| {
         page.until("return document.title", |title| title == "denied denied").await;
         // The same requests from the page itself are served.
         page.open(&run.url).await;
@@ -324,8 +313,7 @@ fn beyond_this_machine_there_is_no_data_without_the_token() {
     let run = LiveRun::at("0.0.0.0:0", "");
     let (bare, token) = run.url.split_once('#').expect("a token in the address");
     let bare = bare.replace("0.0.0.0", "127.0.0.1");
-    browse(async |page| {
-        page.open(&bare).await;
+    browse(&bare, async |page| {
         page.until_text("#status", "no connection").await;
         let refused = "return fetch('/metrics').then(r => r.status)";
         assert_eq!(page.script(refused).await, 401);
@@ -340,16 +328,15 @@ fn beyond_this_machine_there_is_no_data_without_the_token() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_hostile_name_or_line_stays_text() {
     let hostile = "<img src=x onerror=\"window.harmed = 1\"><script>window.harmed = 1</script>";
-    let server = fabswarm_live::Server::start("127.0.0.1:0", fabswarm_live::StartMode::Follow).unwrap();
-    let publish = |topic, json| publish(&server, topic, json);
-    publish(
-        Topic::Run,
-        json!({"type": "run", "description": hostile, "problem": hostile, "error_kind": hostile, "error_label": hostile, "agents": 1, "area_m": null}),
-    );
-    publish(Topic::Log, json!({"type": "log", "level": 3, "name": hostile, "message": hostile, "round": 1}));
-    publish(Topic::Metrics, json!({"type": hostile, "round": 1, hostile: hostile, "frames": {hostile: 1}}));
-    browse(async |page| {
-        page.open(server.url()).await;
+    let server = publish([
+        (
+            Topic::Run,
+            json!({"type": "run", "description": hostile, "problem": hostile, "error_kind": hostile, "error_label": hostile, "agents": 1, "area_m": null}),
+        ),
+        (Topic::Log, json!({"type": "log", "level": 3, "name": hostile, "message": hostile, "round": 1})),
+        (Topic::Metrics, json!({"type": hostile, "round": 1, hostile: hostile, "frames": {hostile: 1}})),
+    ]);
+    browse(server.url(), async |page| {
         page.until("return document.querySelectorAll('#log li').length", |count| count == 1).await;
         assert!(page.text("#log li").await.contains(hostile));
         assert_eq!(page.text("#description").await, hostile);
@@ -362,8 +349,7 @@ fn a_hostile_name_or_line_stays_text() {
 #[ignore = "needs a browser: cargo xtask test browser"]
 fn a_thousand_agents_fit_the_page() {
     let run = LiveRun::start("--agents 1000 --edge-probability 0.01");
-    browse(async |page| {
-        page.open(&run.url).await;
+    browse(&run.url, async |page| {
         page.until_map("agents", 1000).await;
         page.until_map_above("frames", 30).await;
         let links = page.script("return Number(document.querySelector('#map').dataset.links)").await;
@@ -391,8 +377,7 @@ fn a_run_is_played_back() {
     let folder = Folder::new();
     folder.succeeds("run --topology motion --out flight");
     let (_replay, url) = serve(&folder, "show flight --address 127.0.0.1:0");
-    browse(async |page| {
-        page.open(&url).await;
+    browse(&url, async |page| {
         page.until_text("#status", "converged").await;
         // It plays by itself, from the beginning.
         page.until("return Number(document.querySelector('#slider').value)", |index| {
