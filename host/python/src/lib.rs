@@ -10,6 +10,7 @@ mod python_method;
 mod python_problem;
 mod recorded;
 mod run_thread;
+#[cfg(feature = "large")]
 mod training;
 
 /// `fabswarm._native`.

@@ -5,7 +5,10 @@ use crate::keywords::{self, ScenarioError};
 use crate::python_method::MethodMaker;
 use crate::python_problem::{FirstError, PythonTask};
 use crate::run_thread::{self, EndedRun, RowCollector, RunEvent};
-use crate::training;
+#[cfg(feature = "large")]
+use crate::training::run as train;
+#[cfg(not(feature = "large"))]
+use fabswarm_sim::scenario::ResolvedScenario;
 use fabswarm_sim::scenario::{Scenario, ScenarioCommand};
 use fabswarm_sim::task::OwnProblem;
 use pyo3::IntoPyObjectExt;
@@ -15,7 +18,7 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 pyo3::create_exception!(
@@ -35,7 +38,6 @@ pub(crate) struct LiveRun {
     go: SyncSender<()>,
     /// Whether the run waits for `go`.
     is_waiting: AtomicBool,
-    interrupted: Arc<AtomicBool>,
     scenario: String,
     /// The first exception of a problem written in Python.
     first_error: FirstError,
@@ -56,16 +58,13 @@ impl LiveRun {
         answers: bool,
     ) -> PyResult<Self> {
         let resolved = keywords::resolve(ScenarioCommand::Run, file, keywords)?;
-        let interrupted = Arc::new(AtomicBool::new(false));
         let first_error = FirstError::default();
-        let task = problems.map(|problems| PythonTask::new(problems, first_error.clone(), &interrupted));
-        let task = task.transpose()?;
-        let method =
-            method.map(|class| MethodMaker::new(class, first_error.clone(), Arc::clone(&interrupted)));
+        let task = problems.map(|problems| PythonTask::new(problems, first_error.clone())).transpose()?;
+        let method = method.map(|class| MethodMaker { class, first_error: first_error.clone() });
         let own = task.map(|task| OwnProblem::new("", move |scenario| share_out(&task, scenario)));
         let scenario = resolved.to_repeatable_toml();
         let run = move |rows| run_thread::run(&resolved, own.as_ref(), method, answers, rows);
-        Self::begin(py, scenario, rows, interrupted, first_error, run)
+        Self::begin(py, scenario, rows, first_error, run)
     }
 
     /// Begins to train; with `rows` it waits until each row is taken.
@@ -81,8 +80,8 @@ impl LiveRun {
     ) -> PyResult<Self> {
         let resolved = keywords::resolve(ScenarioCommand::Train, file, keywords)?;
         let scenario = resolved.to_repeatable_toml();
-        let run = move |rows| training::run(resolved, &device, &precision, rows);
-        Self::begin(py, scenario, rows, Arc::default(), FirstError::default(), run)
+        let run = move |rows| train(resolved, &device, &precision, rows);
+        Self::begin(py, scenario, rows, FirstError::default(), run)
     }
 
     /// A whole training, and its outcome.
@@ -121,7 +120,7 @@ impl LiveRun {
 
     /// Ends the run after its present round.
     fn stop(&self) {
-        self.interrupted.store(true, Ordering::Relaxed);
+        self.first_error.interrupted.store(true, Ordering::Relaxed);
     }
 
     /// Lets the run go on, and waits for the next row: `(row, answer or None)`, or the outcome of the run at its end.
@@ -151,14 +150,13 @@ impl LiveRun {
         py: Python<'_>,
         scenario: String,
         rows: bool,
-        interrupted: Arc<AtomicBool>,
         first_error: FirstError,
         run: impl FnOnce(RowCollector) -> Result<EndedRun, String> + Send + 'static,
     ) -> PyResult<Self> {
         let (go, gone) = sync_channel(1);
-        let events = run_thread::start(rows.then_some(gone), &interrupted, run);
+        let events = run_thread::start(rows.then_some(gone), &first_error.interrupted, run);
         let (events, is_waiting) = (Mutex::new(events), AtomicBool::new(false));
-        let run = Self { events, go, is_waiting, interrupted, scenario, first_error };
+        let run = Self { events, go, is_waiting, scenario, first_error };
         // Python never sees a run that is interrupted here, and so could not wait for its end.
         match run.wait(py).inspect_err(|_| run.drain(py))? {
             RunEvent::Begun => Ok(run),
@@ -205,6 +203,12 @@ impl Drop for LiveRun {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// There are no large agents in this build.
+#[cfg(not(feature = "large"))]
+fn train(_: ResolvedScenario, _: &str, _: &str, _: RowCollector) -> Result<EndedRun, String> {
+    Err("this build of fabswarm has no large agents\nhelp: build its wheel with `maturin build --release --features large`".to_owned())
 }
 
 /// The problems, if there are as many as agents.

@@ -7,9 +7,8 @@ use fabswarm_sim::swarm::{MethodFrames, MethodStates, RoundMethod};
 use fabswarm_sim::task::Task;
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 type LevelGradient<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
@@ -102,16 +101,11 @@ impl ProblemShare {
 
 /// Makes the objects of a method, once the problem of its run is known.
 pub(crate) struct MethodMaker {
-    class: Py<PyAny>,
-    first_error: FirstError,
-    interrupted: Arc<AtomicBool>,
+    pub(crate) class: Py<PyAny>,
+    pub(crate) first_error: FirstError,
 }
 
 impl MethodMaker {
-    pub(crate) const fn new(class: Py<PyAny>, first_error: FirstError, interrupted: Arc<AtomicBool>) -> Self {
-        Self { class, first_error, interrupted }
-    }
-
     /// One object for each agent. An exception ends the run before it begins.
     pub(crate) fn make(self, task: &Task<f64>, agents: usize) -> Result<Box<dyn RoundMethod>, Diagnostic> {
         let (shape, round) = (task.shape(), Arc::default());
@@ -128,24 +122,17 @@ impl MethodMaker {
             self.first_error.keep(error);
             Diagnostic::bare(message)
         })?;
-        let Self { first_error, interrupted, .. } = self;
-        Ok(Box::new(PythonMethod { objects, shape, states, round, first_error, interrupted }))
+        Ok(Box::new(PythonMethod { objects, shape, states, round, first_error: self.first_error }))
     }
 }
 
+#[derive(Debug)]
 struct PythonMethod {
     objects: Vec<Py<PyAny>>,
     shape: Shape,
     states: MethodStates,
     round: Arc<AtomicU32>,
     first_error: FirstError,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl fmt::Debug for PythonMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PythonMethod").field("agents", &self.objects.len()).finish_non_exhaustive()
-    }
 }
 
 impl PythonMethod {
@@ -197,10 +184,7 @@ impl RoundMethod for PythonMethod {
     fn round(&mut self, frames: &MethodFrames) {
         match Python::attach(|py| self.exchange(py, frames)) {
             Ok(states) => self.states = states,
-            Err(error) => {
-                self.first_error.keep(error);
-                self.interrupted.store(true, Ordering::Relaxed);
-            }
+            Err(error) => self.first_error.keep(error),
         }
     }
 

@@ -7,39 +7,37 @@ use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first exception of a problem. It ends the run.
-#[derive(Clone, Default)]
-pub(crate) struct FirstError(Arc<Mutex<Option<PyErr>>>);
+/// The first exception of what is written in Python. It ends the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstError {
+    error: Arc<Mutex<Option<PyErr>>>,
+    pub(crate) interrupted: Arc<AtomicBool>,
+}
 
 impl FirstError {
     pub(crate) fn take(&self) -> Option<PyErr> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn keep(&self, error: PyErr) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.interrupted.store(true, Ordering::Relaxed);
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct PythonTask {
     problems: Arc<[Py<PyAny>]>,
     shape: Shape,
     first_error: FirstError,
-    interrupted: Arc<AtomicBool>,
 }
 
 impl PythonTask {
     /// The task of objects that all have the sizes of the first.
-    pub(crate) fn new(
-        problems: Vec<Bound<'_, PyAny>>,
-        first_error: FirstError,
-        interrupted: &Arc<AtomicBool>,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(problems: Vec<Bound<'_, PyAny>>, first_error: FirstError) -> PyResult<Self> {
         let shape_of = |problem: &Bound<'_, PyAny>| -> PyResult<Shape> {
             Ok(Shape {
                 x: problem.getattr("x_words")?.extract()?,
@@ -59,22 +57,11 @@ impl PythonTask {
                 )));
             }
         }
-        Ok(Self {
-            problems: problems.into_iter().map(Bound::unbind).collect(),
-            shape,
-            first_error,
-            interrupted: Arc::clone(interrupted),
-        })
+        Ok(Self { problems: problems.into_iter().map(Bound::unbind).collect(), shape, first_error })
     }
 
     pub(crate) fn agents(&self) -> usize {
         self.problems.len()
-    }
-}
-
-impl fmt::Debug for PythonTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PythonTask").field("agents", &self.agents()).field("shape", &self.shape).finish()
     }
 }
 
@@ -106,7 +93,6 @@ impl PythonShare<'_> {
             Ok(values) => results.iter_mut().zip(values).for_each(|(to, from)| to.copy_from_slice(&from)),
             Err(error) => {
                 self.task.first_error.keep(error);
-                self.task.interrupted.store(true, Ordering::Relaxed);
                 results.iter_mut().for_each(|to| to.fill(0.0));
             }
         }
