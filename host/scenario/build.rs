@@ -1,8 +1,9 @@
-//! Makes the structs of the scenario and the table of its keys of `default.toml`, so that a key is declared once.
+//! Makes the structs and choices of the scenario and the table of its keys of `default.toml`, so that a key is declared once.
 //!
 //! A line `#: TYPE RANGE; in COMMAND; if CONDITION` above a key, or without a type above a section, declares it:
 //!
-//! - types are those of Rust; `File` is a text that names a file, and `Option<…>` may be `"auto"` in a file;
+//! - types are those of Rust; `File` is a text that names a file, `Option<…>` may be `"auto"` in a file, and `…Kind a|b` is an enum
+//!   that this line declares with its words, where `Name=word` names a variant whose word makes no name;
 //! - ranges are `1..=9` and `0..` of whole numbers, `0..1`, `0..=1`, `>0`, `>=0` and `any` of real ones;
 //! - commands are `run` (without `in`), `train` or `both`;
 //! - conditions are terms `KEY = WORD|WORD`, `!=` or `>` that are joined by `and`, and alternatives joined by `or`.
@@ -64,7 +65,11 @@ impl Declaration {
     }
 
     fn limit(&self) -> String {
-        let is_whole = self.values().0 == "Integer";
+        let is_whole = match self.values().0 {
+            // The range of a choice are its words.
+            "Text" => return "None".to_owned(),
+            kind => kind == "Integer",
+        };
         let ends = |separator| self.range.split_once(separator);
         let limit = match self.range.as_str() {
             "" => return "None".to_owned(),
@@ -88,10 +93,21 @@ fn docs(comment: &str) -> String {
     format!("#[doc = {:?}]", comment.replace('[', "\\["))
 }
 
-/// `policy_evaluation` as `PolicyEvaluation`.
+/// `policy_evaluation` and `policy-evaluation` as `PolicyEvaluation`.
 fn camel_case(name: &str) -> String {
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
-    name.split('_').map(capital).collect()
+    name.split(['_', '-']).map(capital).collect()
+}
+
+/// The enum of a key that chooses between words.
+fn choice(key: &Declaration, comment: &str) -> String {
+    let variant = |word: &str| {
+        let named = word.split_once('=').map(|(name, word)| (name.to_owned(), word));
+        let (name, word) = named.unwrap_or_else(|| (camel_case(word), word));
+        format!("#[doc = \"`{word}`.\"]\n{name} = {word:?},\n")
+    };
+    let variants: String = key.range.split('|').map(variant).collect();
+    format!("choice! {{\n{}\n{} {{\n{variants}}}\n}}\n", docs(comment), key.kind)
 }
 
 /// Sections of problems lend their name to flags, since several have `features`; `kind` goes by its section's name.
@@ -107,7 +123,7 @@ fn flag(section: &str, name: &str, is_of_problem: bool) -> String {
 fn main() {
     println!("cargo::rerun-if-changed=src/default.toml");
     let text = fs::read_to_string("src/default.toml").expect("default.toml stands in src");
-    let (mut structs, mut keys) = (BTreeMap::<usize, String>::new(), String::new());
+    let (mut structs, mut keys, mut enums) = (BTreeMap::<usize, String>::new(), String::new(), String::new());
     let (mut fields, mut sections) = (String::new(), 0);
     let (mut section, mut of_section) = ("", Declaration::default());
     let (mut comment, mut own) = (Vec::new(), Declaration::default());
@@ -137,6 +153,9 @@ fn main() {
             );
             let path = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
             let (kind, choices, form) = key.values();
+            if choices != "None" {
+                enums.push_str(&choice(&key, &comment));
+            }
             let _ = writeln!(
                 keys,
                 "ScenarioKey {{ path: {path:?}, flag: {flag:?}, comment: {comment:?}, kind: ValueKind::{kind}, choices: {choices}, form: {form}, \
@@ -159,5 +178,6 @@ fn main() {
         fs::write(Path::new(&folder).join(name), code).expect("cargo's folder can be written to")
     };
     write("sections.rs", &structs);
+    write("choices.rs", &enums);
     write("keys.rs", &format!("&[\n{keys}]"));
 }
