@@ -13,11 +13,11 @@
 //! }
 //! ```
 //!
-//! [`cli`] has a file for each command, and [`bench`](mod@bench) the measurements of `fabswarm bench`. Other crates run the swarms:
+//! [`cli`] has a file for each command. Other crates run the swarms:
 //! `fabswarm_sim::trial` in this process, `fabswarm_attach` on boards, `fabswarm_large` in one batch.
 
 // A closed pipe must not end a run: `cli` has macros of its own.
 #![warn(clippy::print_stdout)]
 
-pub mod bench;
+mod bench;
 pub mod cli;

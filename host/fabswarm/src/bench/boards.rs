@@ -1,10 +1,8 @@
 //! Measures emulated boards: instructions of a round, flash and RAM, and rounds per second of swarms.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -14,48 +12,37 @@ use fabswarm_attach::{self as attach, BoardKind};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::{Scenario, TopologyKind};
 
-/// Counting takes about a second.
-const COUNT_LIMIT: Duration = Duration::from_secs(120);
+/// Seconds that counting may take; it takes about one.
+const COUNT_LIMIT: &str = "120";
 
-/// A part of a round.
+/// A part of a round, and the instructions that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoundPart {
-    /// Its purpose.
-    pub name: String,
-    /// Instructions it takes.
-    pub ours: u64,
+pub(crate) struct RoundPart {
+    pub(crate) name: String,
+    pub(crate) ours: u64,
     /// Instructions of the same part in C, if there is a version of it.
-    pub in_c: Option<u64>,
+    pub(crate) in_c: Option<u64>,
 }
 
 /// Counts the instructions of a round's parts on the emulated board.
-///
-/// # Errors
-/// If the counting program does not build or run.
-pub fn instructions() -> Result<Vec<RoundPart>> {
+pub(crate) fn instructions() -> Result<Vec<RoundPart>> {
     let (emulator, program) = attach::counting_program()?;
     let failure = |messages: String| {
         let what = format!("{} did not count its instructions: {messages}", program.display());
         Diagnostic::new(what, "check that qemu-system-arm is version 7.2 or newer")
     };
-    let output = Command::new(emulator)
-        .args(["-M", "mps2-an386", "-icount", "shift=10,align=off,sleep=off", "-display", "none"])
-        .args([
-            "-monitor",
-            "none",
-            "-serial",
-            "null",
-            "-semihosting-config",
-            "enable=on,target=native",
-            "-kernel",
-        ])
+    let output = Command::new("timeout")
+        .arg(COUNT_LIMIT)
+        .arg(emulator)
+        .args("-M mps2-an386 -icount shift=10,align=off,sleep=off -display none -monitor none".split(' '))
+        .args("-serial null -semihosting-config enable=on,target=native -kernel".split(' '))
         .arg(&program)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .and_then(|child| output_within(child, COUNT_LIMIT))
+        .output()
         .map_err(|error| failure(error.to_string()))?;
+    if output.status.code() == Some(124) {
+        return Err(failure(format!("it did not end within {COUNT_LIMIT} s")).into());
+    }
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed);
     let parts: Option<Vec<RoundPart>> = printed.lines().map(round_part).collect();
@@ -63,20 +50,6 @@ pub fn instructions() -> Result<Vec<RoundPart>> {
         Some(parts) if output.status.success() && !parts.is_empty() => Ok(parts),
         _ => Err(failure(printed.into_owned()).into()),
     }
-}
-
-/// The output of a program, which is ended if it takes longer than `limit`.
-fn output_within(mut child: Child, limit: Duration) -> io::Result<Output> {
-    let begun = Instant::now();
-    while child.try_wait()?.is_none() {
-        if begun.elapsed() > limit {
-            child.kill()?;
-            child.wait()?;
-            return Err(io::Error::other(format!("it did not end within {} s", limit.as_secs())));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    child.wait_with_output()
 }
 
 fn round_part(line: &str) -> Option<RoundPart> {
@@ -87,13 +60,11 @@ fn round_part(line: &str) -> Option<RoundPart> {
     Some(RoundPart { name, ours, in_c })
 }
 
-/// Bytes that a part of the firmware takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ImageBytes {
-    /// In flash.
-    pub flash: u64,
-    /// In RAM, without the stack.
-    pub ram: u64,
+/// Bytes that a part of the firmware takes in flash, and in RAM without the stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ImageBytes {
+    pub(crate) flash: u64,
+    pub(crate) ram: u64,
 }
 
 /// Parts of the firmware with substrings of their symbols' names; the first match counts.
@@ -108,20 +79,8 @@ const PARTS: &[(&str, &[&str])] = &[
     ("the board", &["mps2_an386", "MEMORY", "POOL", "INTERRUPTS", "defmt"]),
 ];
 
-/// The flash and RAM of an image.
-#[derive(Clone, Debug)]
-pub struct ImageSizes {
-    /// By part, largest first.
-    pub parts: Vec<(&'static str, ImageBytes)>,
-    /// The total.
-    pub all: ImageBytes,
-}
-
-/// Measures flash and RAM of the emulated board's image.
-///
-/// # Errors
-/// If the image does not build or cannot be read.
-pub fn sizes() -> Result<ImageSizes> {
+/// Measures flash and RAM of the emulated board's image: of its parts, largest first, and then of all.
+pub(crate) fn sizes() -> Result<Vec<(&'static str, ImageBytes)>> {
     let path = attach::image(BoardKind::Qemu)?;
     let unreadable = |reason: String| {
         let what = format!("cannot read {}: {reason}", path.display());
@@ -156,7 +115,8 @@ pub fn sizes() -> Result<ImageSizes> {
     parts.entry("the rest").or_default().flash += all.flash.saturating_sub(named);
     let mut parts: Vec<_> = parts.into_iter().collect();
     parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.flash));
-    Ok(ImageSizes { parts, all })
+    parts.push(("all", all));
+    Ok(parts)
 }
 
 /// `[ram] origin` of the emulated board.
@@ -164,10 +124,7 @@ const RAM_START: u64 = 0x2000_0000;
 
 /// Measures the rounds per second of a lock-step swarm of emulated boards, over `rounds` rounds or as many as `limit` has time for, and
 /// their deepest stack.
-///
-/// # Errors
-/// If it does not start, or a board is lost.
-pub fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<(f64, Option<u32>)> {
+pub(crate) fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<(f64, Option<u32>)> {
     let mut scenario = Scenario::default();
     scenario.swarm.agents = agents;
     scenario.swarm.boards = "qemu".to_owned();
@@ -189,16 +146,6 @@ pub fn rounds_per_second(agents: usize, rounds: u32, limit: Duration) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_that_hangs_is_ended() {
-        let start = |script: &str| {
-            let piped = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
-            output_within(piped, Duration::from_secs(if script == "echo 7" { 60 } else { 0 }))
-        };
-        assert_eq!(start("echo 7").unwrap().stdout, b"7\n");
-        assert!(start("exec sleep 1000").unwrap_err().to_string().contains("did not end"));
-    }
 
     #[test]
     fn lines_of_the_count_are_read() {

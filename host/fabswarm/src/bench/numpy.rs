@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use fabswarm_diagnostic::Diagnostic;
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{BenchCase, STEP_FACTOR};
 use fabswarm_sim::cache_folder;
@@ -14,23 +14,14 @@ const SCRIPT: &str = include_str!("../../benches/peers/numpy_fab.py");
 
 /// A Python that has NumPy, and the script to run with it.
 #[derive(Debug)]
-pub struct NumPy {
+pub(crate) struct NumPy {
     python: PathBuf,
     script: PathBuf,
 }
 
-/// The output of the script.
-#[derive(Deserialize)]
-struct Reply {
-    rounds_per_second: f64,
-}
-
 impl NumPy {
     /// Makes the virtual environment under the user's cache folder, unless it is there.
-    ///
-    /// # Errors
-    /// When there is no Python, or NumPy cannot be fetched.
-    pub fn prepare() -> Result<Self, Diagnostic> {
+    pub(crate) fn prepare() -> Result<Self, Diagnostic> {
         let no_folder = || {
             let what = "no cache folder: neither XDG_CACHE_HOME nor HOME is set";
             Diagnostic::new(what, "set FABSWARM_CACHE to a folder")
@@ -51,10 +42,7 @@ impl NumPy {
     }
 
     /// Rounds per second of the dense implementation, over at least `seconds`.
-    ///
-    /// # Errors
-    /// When the script fails.
-    pub fn measure(&self, case: &BenchCase, seconds: f64) -> Result<f64, Diagnostic> {
+    pub(crate) fn measure(&self, case: &BenchCase, seconds: f64) -> Result<f64, Diagnostic> {
         let algorithm = Scenario::default().algorithm;
         let mut command = Command::new(&self.python);
         command.arg(&self.script).arg(case.agents.to_string()).arg(case.edge_probability.to_string());
@@ -63,9 +51,9 @@ impl NumPy {
             [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z].map(|step| (step * STEP_FACTOR).to_string()),
         );
         let output = output_of(&mut command)?;
-        let reply: Reply =
+        let reply: Value =
             serde_json::from_str(&output).map_err(|error| failed(&command, &error.to_string()))?;
-        Ok(reply.rounds_per_second)
+        reply["rounds_per_second"].as_f64().ok_or_else(|| failed(&command, "it printed no rounds_per_second"))
     }
 }
 

@@ -3,37 +3,18 @@ use crate::choices::PrecisionKind;
 
 #[test]
 fn what_is_printed_reads_back_as_the_same_scenario() {
-    for kind in ProblemKind::WORDS {
-        let key = template::key("problem.kind").unwrap();
-        let resolved = resolve(None, &[Flag { key, value: Value::from(*kind) }]).unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), resolved.to_toml()).unwrap();
-        let again = resolve(Some(file.path()), &[]).unwrap();
+    let of_problem =
+        |kind: &&str| Flag { key: template::key("problem.kind").unwrap(), value: (*kind).into() };
+    let trials = ProblemKind::WORDS.iter().map(|kind| (ScenarioCommand::Run, vec![of_problem(kind)]));
+    for (command, flags) in trials.chain([(ScenarioCommand::Train, Vec::new())]) {
+        let resolved = resolve_for(command, None, &flags).unwrap();
+        let (file, text) = (Path::new("printed.toml"), resolved.to_toml());
+        let again = resolve_text_for(command, Some((file, &text)), &[]).unwrap();
         assert_eq!(again.scenario, resolved.scenario);
-        assert_eq!(again.to_toml(), resolved.to_toml());
-    }
-}
-
-#[test]
-fn a_command_prints_its_own_keys_and_reads_them_back() {
-    for command in ScenarioCommand::ALL {
-        let resolved = resolve_for(command, None, &[]).unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), resolved.to_toml()).unwrap();
-        let again = resolve_for(command, Some(file.path()), &[]).unwrap();
-        assert_eq!(again.scenario, resolved.scenario);
-        assert_eq!(read(file.path(), &resolved.to_toml()).unwrap().len(), command.keys().count());
+        assert_eq!(again.to_toml(), text);
+        assert_eq!(read(file, &text).unwrap().len(), command.keys().count());
         assert_eq!(resolved.values().count(), command.keys().count());
     }
-}
-
-#[test]
-fn flags_lie_over_the_file_and_the_file_over_the_defaults() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "version = 1\n[swarm]\nagents = 20\nrounds = 7\n").unwrap();
-    let flag = Flag { key: template::key("swarm.agents").unwrap(), value: Value::from(30) };
-    let scenario = resolve(Some(file.path()), &[flag]).unwrap().scenario;
-    assert_eq!((scenario.swarm.agents, scenario.swarm.rounds, scenario.seed), (30, 7, 1));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use clap::{ArgMatches, Command, value_parser};
 
 use super::super::flags;
-use crate::bench::boards::{ImageBytes, ImageSizes, instructions, rounds_per_second, sizes};
+use crate::bench::boards::{ImageBytes, instructions, rounds_per_second, sizes};
 use fabswarm_attach::on_path;
 
 /// Compiles the C kernels that ours are compared with.
@@ -26,9 +26,9 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let ImageSizes { parts, all } = sizes()?;
+    let sizes = sizes()?;
     outln!("bytes of mps2-an386, room for 16 members\n\n{:<28} {:>8} {:>8}", "part", "flash", "RAM");
-    for (name, ImageBytes { flash, ram }) in parts.iter().chain([&("all", all)]) {
+    for (name, ImageBytes { flash, ram }) in sizes {
         outln!("{name:<28} {flash:>8} {ram:>8}");
     }
 

@@ -53,6 +53,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let mlp = Model::mlp(784, 256, 10);
     let bert = Model::Encoder(BertEncoder::bert_base(BERT_TOKENS));
     let cuda = || Cuda::new(precision);
+    let gradient = |model: &Model| {
+        if is_gpu {
+            bench::gradient(cuda()?, "gradient", model, agents, &[BERT_BATCH], rounds)
+        } else {
+            bench::gradient(Cpu::<f32>::new(), "gradient", model, agents, &[BERT_BATCH], rounds)
+        }
+    };
     match word("job") {
         "check" => return check(is_gpu),
         "mlp" => {
@@ -65,23 +72,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 show("mlp", measured);
             }
         }
-        "bert" if is_gpu => {
-            show("bert-base", bench::gradient(cuda()?, "gradient", &bert, agents, &[BERT_BATCH], rounds)?);
-            show("bert-base", bench::round(cuda()?, &bert, agents, BERT_BATCH, rounds, false)?);
-        }
-        "minilm" => {
-            let minilm = Model::Encoder(BertEncoder::minilm(BERT_TOKENS));
-            let measured = if is_gpu {
-                bench::gradient(cuda()?, "gradient", &minilm, agents, &[BERT_BATCH], rounds)?
-            } else {
-                bench::gradient(Cpu::<f32>::new(), "gradient", &minilm, agents, &[BERT_BATCH], rounds)?
-            };
-            show("minilm", measured);
-        }
         "bert" => {
-            let cpu = Cpu::<f32>::new();
-            show("bert-base", bench::gradient(cpu, "gradient", &bert, agents, &[BERT_BATCH], rounds)?);
+            show("bert-base", gradient(&bert)?);
+            if is_gpu {
+                show("bert-base", bench::round(cuda()?, &bert, agents, BERT_BATCH, rounds, false)?);
+            }
         }
+        "minilm" => show("minilm", gradient(&Model::Encoder(BertEncoder::minilm(BERT_TOKENS)))?),
         "levels" if is_gpu => {
             for (name, model, batch) in [("mlp", &mlp, MLP_BATCH), ("bert-base", &bert, BERT_BATCH)] {
                 let both = bench::levels(cuda, model, agents, batch, rounds)?;
