@@ -79,30 +79,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>, own: &OwnProblem) ->
 fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProblem>) -> ExitCode {
     #[cfg(feature = "boards")]
     fabswarm_attach::show_notices(output::notice);
-    let arguments = with_default_command(arguments.collect());
-    let matches = match command().try_get_matches_from(&arguments) {
-        Ok(matches) => matches,
-        Err(error) => match suggest::explain(&error, &command(), &arguments) {
-            Some(error) => {
-                eprintln!("error: {error}");
-                return ExitCode::from(2);
-            }
-            None => error.exit(),
-        },
-    };
-    let (name, matches) = matches.subcommand().expect("clap asks for one of the sub-commands");
-    #[cfg(feature = "boards")]
-    if let Ok(Some(folder)) = matches.try_get_one::<std::path::PathBuf>("boards-dir")
-        && let Err(error) = fabswarm_attach::use_boards_folder(folder)
-    {
-        eprintln!("error: {error}");
-        return ExitCode::from(2);
-    }
-    let result = match COMMANDS.iter().find(|(known, ..)| *known == name) {
-        Some((_, _, run)) => run(matches),
-        None => run::run(matches, own),
-    };
-    let code = result.unwrap_or_else(|error| {
+    let code = parse_and_run(&with_default_command(arguments.collect()), own).unwrap_or_else(|error| {
         // Each error's own text names its cause, before the line that helps.
         eprintln!("error: {error}");
         ExitCode::from(2)
@@ -116,6 +93,25 @@ fn run_command(arguments: impl Iterator<Item = OsString>, own: Option<&OwnProble
             ExitCode::from(UNWRITTEN)
         }
         None => code,
+    }
+}
+
+fn parse_and_run(arguments: &[OsString], own: Option<&OwnProblem>) -> Result<ExitCode> {
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => match suggest::explain(&error, &command(), arguments) {
+            Some(error) => return Err(error),
+            None => error.exit(),
+        },
+    };
+    let (name, matches) = matches.subcommand().expect("clap asks for one of the sub-commands");
+    #[cfg(feature = "boards")]
+    if let Ok(Some(folder)) = matches.try_get_one::<std::path::PathBuf>("boards-dir") {
+        fabswarm_attach::use_boards_folder(folder)?;
+    }
+    match COMMANDS.iter().find(|(known, ..)| *known == name) {
+        Some((_, _, run)) => run(matches),
+        None => run::run(matches, own),
     }
 }
 
@@ -181,25 +177,5 @@ mod tests {
     fn the_command_line_is_consistent() {
         command().debug_assert();
         assert!(COMMANDS.iter().all(|(name, command, _)| command().get_name() == *name));
-    }
-
-    #[test]
-    fn a_bare_command_is_a_run() {
-        let with = |arguments: &[&str]| {
-            let arguments = arguments.iter().map(OsString::from).collect();
-            with_default_command(arguments)
-                .into_iter()
-                .map(|argument| argument.into_string().unwrap())
-                .collect()
-        };
-        let expect = |arguments: &[&str], expected: &[&str]| {
-            let got: Vec<String> = with(arguments);
-            assert_eq!(got, expected);
-        };
-        expect(&["fabswarm"], &["fabswarm", "run"]);
-        expect(&["fabswarm", "--seed", "3"], &["fabswarm", "run", "--seed", "3"]);
-        expect(&["fabswarm", "--help"], &["fabswarm", "--help"]);
-        expect(&["fabswarm", "bench"], &["fabswarm", "bench"]);
-        expect(&["fabswarm", "mine.toml", "--seed", "3"], &["fabswarm", "run", "mine.toml", "--seed", "3"]);
     }
 }

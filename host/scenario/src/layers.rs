@@ -13,7 +13,7 @@ use super::settings::{Assignment, check, read, shown};
 use super::template::{self, at, keys};
 use super::{AlgorithmSection, Scenario};
 
-/// Defaults of recorded links and of rings, in either direction.
+/// Defaults of rings and of recorded links.
 const SPARSE: &str = include_str!("layers/topologies/sparse.toml");
 
 /// Defaults of a ring, in either direction, on which agents descend in every round.
@@ -22,41 +22,39 @@ const RING: &str = include_str!("layers/topologies/ring.toml");
 /// Defaults of training with the ledger.
 const TRAIN_LEDGER: &str = include_str!("layers/rules/ledger.toml");
 
-/// Defaults of methods with push-sum weights.
-const PUSH_SUM: &str = include_str!("layers/rules/push-sum.toml");
-
 /// A key and the words it may be set to.
 type Choice = (&'static str, &'static [&'static str]);
 
-const FAB: Choice = ("algorithm.kind", &[AlgorithmKind::Fab.word()]);
-const WITHOUT_LEDGER: Choice = ("algorithm.kind", AlgorithmKind::WORDS.split_at(1).1);
-const BASELINE: Choice = ("algorithm.kind", AlgorithmKind::WORDS.split_at(2).1);
-const LEDGER: Choice = ("algorithm.kind", &[AlgorithmKind::Ledger.word()]);
+const ALGORITHM: &str = "algorithm.kind";
+const WITHOUT_LEDGER: Choice = (ALGORITHM, AlgorithmKind::WORDS.split_at(1).1);
+const BASELINE: Choice = (ALGORITHM, AlgorithmKind::WORDS.split_at(2).1);
+const LEDGER: Choice = (ALGORITHM, &[AlgorithmKind::Ledger.word()]);
 const FREE_RUNNING: Choice = ("swarm.mode", &[ModeKind::FreeRunning.word()]);
-const ON_RING: Choice = ("network.topology", &[TopologyKind::Ring.word()]);
+const ON_RING: Choice = ("network.topology", &[TopologyKind::Ring.word(), TopologyKind::ReversedRing.word()]);
 const ON_RECORDED: Choice = ("network.topology", &[TopologyKind::Recorded.word()]);
-const ON_REVERSED_RING: Choice = ("network.topology", &[TopologyKind::ReversedRing.word()]);
 const TUNING: Choice = ("problem.kind", &[ProblemKind::HyperTuning.word()]);
 const CLEANING: Choice = ("problem.kind", &[ProblemKind::HyperCleaning.word()]);
 const TRUST: Choice = ("problem.kind", &[ProblemKind::SensorTrust.word()]);
 const OWN: Choice = ("problem.kind", &[ProblemKind::Own.word()]);
-const SUBGRADIENT_PUSH: Choice = ("training.rule", &[TrainingRule::SubgradientPush.word()]);
-const PUSH_SGD: Choice = ("training.rule", &[TrainingRule::PushSgd.word()]);
-const PUSH_DIGING: Choice = ("training.rule", &[TrainingRule::PushDiging.word()]);
-const PUSH_SAGA: Choice = ("training.rule", &[TrainingRule::PushSaga.word()]);
+const PUSH_SUM: Choice = (
+    "training.rule",
+    &[
+        TrainingRule::SubgradientPush.word(),
+        TrainingRule::PushSgd.word(),
+        TrainingRule::PushDiging.word(),
+        TrainingRule::PushSaga.word(),
+    ],
+);
 const PUSH_ASGD: Choice = ("training.rule", &[TrainingRule::PushAsgd.word()]);
 
 /// Defaults that depend on choices, and the file with the defaults. Later entries override earlier ones.
-const CHOICE_DEFAULTS: [(&[Choice], &str); 13] = [
+const CHOICE_DEFAULTS: [(&[Choice], &str); 10] = [
     (&[ON_RECORDED], SPARSE),
     (&[ON_RING], SPARSE),
-    (&[ON_REVERSED_RING], SPARSE),
     (&[WITHOUT_LEDGER], include_str!("layers/algorithms/fab.toml")),
     (&[BASELINE], include_str!("layers/algorithms/baseline.toml")),
     (&[WITHOUT_LEDGER, ON_RING], RING),
-    (&[WITHOUT_LEDGER, ON_REVERSED_RING], RING),
     (&[FREE_RUNNING, ON_RING], RING),
-    (&[FREE_RUNNING, ON_REVERSED_RING], RING),
     (&[TUNING], include_str!("layers/problems/hyper-tuning.toml")),
     (&[CLEANING], include_str!("layers/problems/hyper-cleaning.toml")),
     (&[TRUST], include_str!("layers/problems/sensor-trust.toml")),
@@ -64,12 +62,9 @@ const CHOICE_DEFAULTS: [(&[Choice], &str); 13] = [
 ];
 
 /// The same, over the defaults of a command.
-const RULE_DEFAULTS: [(&[Choice], &str); 6] = [
+const RULE_DEFAULTS: [(&[Choice], &str); 3] = [
     (&[LEDGER], TRAIN_LEDGER),
-    (&[SUBGRADIENT_PUSH], PUSH_SUM),
-    (&[PUSH_SGD], PUSH_SUM),
-    (&[PUSH_DIGING], PUSH_SUM),
-    (&[PUSH_SAGA], PUSH_SUM),
+    (&[PUSH_SUM], include_str!("layers/rules/push-sum.toml")),
     (&[PUSH_ASGD], include_str!("layers/rules/push-asgd.toml")),
 ];
 
@@ -204,7 +199,7 @@ pub fn resolve_text_for(
     // Methods with push-sum weights have no ledger.
     if scenario.faults.lose_frames() && scenario.training.rule == TrainingRule::PushPull {
         let is_set = |path| settings.iter().any(|setting| setting.path == path);
-        if command == ScenarioCommand::Train && !is_set(FAB.0) {
+        if command == ScenarioCommand::Train && !is_set(ALGORITHM) {
             for default in read(Path::new(command.name()), TRAIN_LEDGER)? {
                 if !is_set(default.path) {
                     put(&mut document, default.path, default.value);
@@ -261,8 +256,7 @@ fn default_settings(command: ScenarioCommand, settings: &[Assignment]) -> Result
         }
         None => chosen(&CHOICE_DEFAULTS, settings)?,
     };
-    let data = settings.iter().rev().find(|setting| setting.path == "training.data");
-    if data.and_then(|setting| setting.value.as_str()).is_some_and(is_own_data) {
+    if last(settings, "training.data").and_then(Value::as_str).is_some_and(is_own_data) {
         // Nobody expects that their own labels are made wrong.
         defaults.push(Assignment { path: "training.corruption_rate", value: Value::from(0.0) });
     }
@@ -273,7 +267,7 @@ impl Scenario {
     /// The steps that `command` takes by default with the algorithm, links and problem of this scenario.
     pub fn default_steps(&self, command: ScenarioCommand) -> [f64; 3] {
         let choices = [
-            (FAB.0, self.algorithm.kind.word()),
+            (ALGORITHM, self.algorithm.kind.word()),
             (FREE_RUNNING.0, self.swarm.mode.word()),
             (ON_RING.0, self.network.topology.word()),
             (OWN.0, self.problem.kind.word()),
@@ -322,10 +316,8 @@ fn beside(file: &Path, value: &mut Value) {
 /// that was printed whole.
 fn kept_note(defaults: &[Assignment], file: &[Assignment]) -> Result<Option<String>, Error> {
     let own = chosen(&CHOICE_DEFAULTS, file)?;
-    let value = |settings: &[Assignment], path: &str| {
-        let setting = settings.iter().rev().find(|setting| setting.path == path);
-        setting.map(|setting| setting.value.to_string().trim().to_owned())
-    };
+    let value =
+        |settings: &[Assignment], path: &str| Some(last(settings, path)?.to_string().trim().to_owned());
     // A choice without a layer of its own has the defaults of the template.
     let default = |layer: &[Assignment], path: &str| {
         value(layer, path).or_else(|| template::key(path).map(|key| key.default.to_owned()))
@@ -346,12 +338,16 @@ fn kept_note(defaults: &[Assignment], file: &[Assignment]) -> Result<Option<Stri
         .then(|| format!("the file keeps its own {}: what you chose by flag brings others", kept.join(", "))))
 }
 
+/// The value that holds of those that `settings` give a key.
+fn last<'a>(settings: &'a [Assignment], path: &str) -> Option<&'a Value> {
+    settings.iter().rev().find(|setting| setting.path == path).map(|setting| &setting.value)
+}
+
 /// The defaults of what `settings` choose.
 fn chosen(layers: &[(&[Choice], &str)], settings: &[Assignment]) -> Result<Vec<Assignment>, Error> {
     let mut defaults = Vec::new();
     let is_chosen = |(key, words): &Choice| {
-        let chosen = settings.iter().rev().find(|setting| setting.path == *key);
-        chosen.and_then(|setting| setting.value.as_str()).is_some_and(|word| words.contains(&word))
+        last(settings, key).and_then(Value::as_str).is_some_and(|word| words.contains(&word))
     };
     for (choices, text) in layers {
         if choices.iter().all(is_chosen) {

@@ -54,24 +54,7 @@ fn measurements_that_never_end_are_refused() {
 }
 
 #[test]
-fn help_shows_the_defaults_of_its_command() {
-    let folder = Folder::new();
-    for command in ["run", "train"] {
-        let help = folder.succeeds(&format!("{command} --help")).stdout;
-        let help: String = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        let printed = folder.succeeds(&format!("{command} --print-scenario")).stdout;
-        for name in ["eta_x", "eta_y", "lambda", "edge_probability"] {
-            let value = printed.lines().find_map(|line| line.strip_prefix(&format!("{name} = "))).unwrap();
-            let flag = format!("--{} <", name.replace('_', "-"));
-            let (_, after) = help.split_once(&flag).unwrap();
-            let shown = after.split("[default: ").nth(1).unwrap().split(']').next();
-            assert_eq!(shown, Some(value), "{command} {name}");
-        }
-    }
-}
-
-#[test]
-fn short_help_fits_a_screen_and_long_help_has_every_key() {
+fn short_help_fits_a_screen_and_long_help_has_every_key_and_the_defaults_of_its_command() {
     let folder = Folder::new();
     for (command, algorithms) in [("run", "ledger, fab, subgradient-push"), ("train", "ledger, fab]")] {
         let short = folder.succeeds(&format!("{command} -h")).stdout;
@@ -88,6 +71,13 @@ fn short_help_fits_a_screen_and_long_help_has_every_key() {
             scenario.iter().map(|(_, item)| item.as_table().map_or(1, toml_edit::Table::len)).sum();
         assert!(flags >= keys, "{flags} flags for {keys} keys");
         assert!(long.contains(&format!("[values: {algorithms}")), "{long}");
+        let words = long.split_whitespace().collect::<Vec<_>>().join(" ");
+        for name in ["eta_x", "eta_y", "lambda", "edge_probability"] {
+            let value = printed.lines().find_map(|line| line.strip_prefix(&format!("{name} = "))).unwrap();
+            let (_, after) = words.split_once(&format!("--{} <", name.replace('_', "-"))).unwrap();
+            let shown = after.split("[default: ").nth(1).unwrap().split(']').next();
+            assert_eq!(shown, Some(value), "{command} {name}");
+        }
     }
 }
 
@@ -142,9 +132,11 @@ fn advice_for_a_swarm_that_diverges_helps() {
 }
 
 #[test]
-fn a_file_alone_is_a_run() {
+fn a_file_alone_is_a_run_and_a_flag_of_the_command_is_none() {
     let folder = Folder::new();
-    folder.write("mine.toml", "version = 1\nswarm.rounds = 3\nstop.error_below = 0\n");
+    assert_contains(&folder.succeeds("--version").stdout, concat!("fabswarm ", env!("CARGO_PKG_VERSION")));
+    assert_contains(&folder.succeeds("--help").stdout, "Usage: fabswarm [COMMAND]");
+    folder.write("mine.toml", "version = 1\nswarm.rounds = 3\nswarm.agents = 7\nstop.error_below = 0\n");
     let printed = folder.succeeds("mine.toml --agents 1 --out mine").stdout;
     assert_contains(&printed, "1 agent, policy-evaluation, ledger, paper topology, seed 1");
     assert_contains(&printed, "3 sent; 0 of their copies lost, 0 refused");
@@ -180,8 +172,10 @@ fn keys_in_vain_are_named() {
 #[test]
 fn outages_that_a_run_never_reaches_are_named() {
     let folder = Folder::new();
-    let late = folder.succeeds("run --rounds 100 --crashes '3@99+5, 4@100+5' --print-scenario");
-    let note = "note: these outages begin after the last of 100 rounds: faults.crashes 4@100\n";
+    let late =
+        folder.succeeds("run --rounds 100 --frozen 2@100+5 --crashes '3@99+5, 4@100+5' --print-scenario");
+    let note =
+        "note: these outages begin after the last of 100 rounds: faults.frozen 2@100, faults.crashes 4@100\n";
     assert_eq!(late.stderr, note);
     let early = "before these outages began: faults.radio_off 3@19000\nhelp: ";
     folder.ends("run --radio-off 3@19000+10 --out early", 0, early);

@@ -25,11 +25,6 @@ fn keys(folder: &Folder, run: &str) -> BTreeSet<String> {
     folder.summary(run).as_object().unwrap().keys().cloned().collect()
 }
 
-/// Runs `problem` for three rounds, into the folder of its name.
-fn short_run(folder: &Folder, problem: &str) {
-    folder.succeeds(&format!("run --problem {problem} --rounds 3 --error-below 0 --out {problem}"));
-}
-
 /// Names that no run has together: one half where the solution is known, the other half where it is not.
 const BY_KIND: [[&str; 2]; 2] = [
     ["distance_to_solution", "rounds_to_one_percent_distance"],
@@ -39,39 +34,28 @@ const BY_KIND: [[&str; 2]; 2] = [
 #[test]
 fn every_column_and_key_is_defined_and_none_other() {
     let folder = Folder::new();
-    for (run, others) in ["policy-evaluation", "sensor-trust"].into_iter().zip([BY_KIND[1], BY_KIND[0]]) {
-        short_run(&folder, run);
+    for (problem, (own, others)) in
+        [("policy-evaluation", (BY_KIND[0], BY_KIND[1])), ("sensor-trust", (BY_KIND[1], BY_KIND[0]))]
+    {
+        folder.succeeds(&format!("run --problem {problem} --rounds 3 --error-below 0 --out {problem}"));
         let without = |mut names: BTreeSet<String>| {
             names.retain(|name| !others.contains(&name.as_str()));
             names
         };
-        let defined = documented("metrics.csv of `run`");
-        assert_eq!(columns(&folder, &format!("{run}/metrics.csv")), without(defined));
-        assert_eq!(keys(&folder, run), without(documented("summary.json of `run`")));
+        let table = format!("{problem}/metrics.csv");
+        assert_eq!(columns(&folder, &table), without(documented("metrics.csv of `run`")));
+        assert_eq!(keys(&folder, problem), without(documented("summary.json of `run`")));
+        // The error is named after what it measures, with the same bits in both files.
+        let summary = folder.summary(problem);
+        assert_eq!(summary["error_kind"], own[0]);
+        let text = folder.read(&table);
+        let place = text.lines().next().unwrap().split(',').position(|name| name == own[0]).unwrap();
+        let last = text.lines().last().unwrap().split(',').nth(place).unwrap();
+        assert_eq!(summary[own[0]].as_f64().unwrap(), last.parse::<f64>().unwrap());
     }
     folder.succeeds("train --device cpu --data sample --model softmax --agents 3 --epochs 1 --out train");
     assert_eq!(keys(&folder, "train"), documented("summary.json of `train`"));
-    for (table, heading) in [
-        ("metrics.csv", "metrics.csv of `train`"),
-        ("times.csv", "times.csv of `train`"),
-        ("weights.csv", "weights.csv of `train`"),
-    ] {
-        assert_eq!(columns(&folder, &format!("train/{table}")), documented(heading));
-    }
-}
-
-#[test]
-fn the_error_is_named_after_what_it_measures() {
-    let folder = Folder::new();
-    for (problem, [expected, _]) in ["policy-evaluation", "sensor-trust"].into_iter().zip(BY_KIND) {
-        short_run(&folder, problem);
-        let summary = folder.summary(problem);
-        assert_eq!(summary["error_kind"], expected);
-        let table = folder.read(&format!("{problem}/metrics.csv"));
-        let names: Vec<&str> = table.lines().next().unwrap().split(',').collect();
-        let last: Vec<&str> = table.lines().last().unwrap().split(',').collect();
-        let place = names.iter().position(|name| *name == expected).unwrap();
-        // The same bits in both files.
-        assert_eq!(summary[expected].as_f64().unwrap(), last[place].parse::<f64>().unwrap());
+    for table in ["metrics.csv", "times.csv", "weights.csv"] {
+        assert_eq!(columns(&folder, &format!("train/{table}")), documented(&format!("{table} of `train`")));
     }
 }

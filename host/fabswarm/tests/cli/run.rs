@@ -107,29 +107,9 @@ fn every_flag_is_its_key() {
 #[test]
 fn bad_scenarios_are_refused_with_a_remedy() {
     let folder = Folder::new();
-    for (content, expected) in [
-        (
-            "version = 1\n[swarm]\nagent = 3\n",
-            "error: bad.toml:3: there is no key `swarm.agent`\nhelp: did you mean `swarm.agents`?",
-        ),
-        (
-            "version = 1\n[swarm]\nagents = \"3\"\n",
-            "bad.toml:3: swarm.agents = \"3\" has the wrong type\nhelp: give a whole number",
-        ),
-        (
-            "version = 1\n[algorithm]\neta_x = -0.1\n",
-            "bad.toml:3: algorithm.eta_x = -0.1 is out of range\nhelp: give a number of at least 0",
-        ),
-        (
-            "version = 9\n",
-            "bad.toml:1: the scenario has version 9, and this fabswarm reads version 1\nhelp: ",
-        ),
-        ("version = 1\n[swarm\n", "bad.toml:2: "),
-        ("", "bad.toml:1: the scenario has no version"),
-    ] {
-        folder.write("bad.toml", content);
-        folder.refuses("run bad.toml", expected);
-    }
+    folder.write("bad.toml", "version = 1\n[swarm]\nagent = 3\n");
+    let unknown = "error: bad.toml:3: there is no key `swarm.agent`\nhelp: did you mean `swarm.agents`?";
+    folder.refuses("run bad.toml", unknown);
     folder.refuses("run missing.toml", "cannot read the scenario missing.toml: ");
 }
 
@@ -147,11 +127,7 @@ fn bad_flags_are_refused_with_a_remedy_before_anything_is_drawn() {
         ("--sensor-trust-sensors 257", "help: give a whole number from 1 to 256"),
         ("--edge-probability 1.5", "help: give a number from 0 to 1"),
         ("--eta-y NaN", "--eta-y: algorithm.eta_y = nan is out of range"),
-        (
-            "--agents ten",
-            "--agents: swarm.agents = \"ten\" has the wrong type\nhelp: give a whole number instead of text",
-        ),
-        ("--topology rings", "did you mean `ring`?"),
+        ("--eta-y inf", "--eta-y: algorithm.eta_y = inf is out of range"),
         ("--agent 3", "`fabswarm run` has no flag `--agent`\nhelp: did you mean `--agents`?"),
         ("--problem own", "docs/own-problem.md"),
         (

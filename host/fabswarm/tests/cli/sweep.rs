@@ -91,6 +91,11 @@ fn what_cannot_run_is_refused_before_anything_runs() {
     let folder = Folder::new();
     for (flags, expected) in [
         ("--seed 3..1", "--seed 3..1 is not a range"),
+        ("--seed 1..x", "--seed 1..x is not a range"),
+        ("--seed 0..10000000", "--seed 0..10000000 names too many values"),
+        ("--seed 1,1", "--seed 1,1: 1 stands there twice"),
+        ("--seed 1.5", "--seed: seed = 1.5 has the wrong type"),
+        ("--iid-loss 0,,1", "--iid-loss: faults.iid_loss = \"\" has the wrong type"),
         ("--algorithm fab,adam", "algorithm.kind = \"adam\" is not a valid choice"),
         ("--agents 4,0", "swarm.agents = 0 is out of range"),
         ("--seed 1..400 --agents 2..400", "more than 100000 runs"),
