@@ -37,7 +37,7 @@ pub(super) fn command() -> Command {
                 .about("Tokenise a text data set into one safetensors file, for machines without network")
                 .arg(Arg::new("data").value_name("DATA").required(true).help("Data set: imdb"))
                 .arg(Arg::new("model").value_name("MODEL").required(true).help("Fetched model, or a folder with tokenizer.json"))
-                .arg(flags::option("out", "FILE", "File to write").required(true).value_parser(value_parser!(PathBuf)))
+                .arg(flags::path_option("out", "FILE", "File to write").required(true))
                 .arg(
                     flags::option("length", "N", "Tokens a sentence; longer ones are cut")
                         .default_value("128")
@@ -117,16 +117,11 @@ fn list(cache: &Cache) -> Result<()> {
 }
 
 fn write_tokens(cache: &Cache, matches: &ArgMatches) -> Result<()> {
-    let (Some(data), Some(model), Some(out), Some(length)) = (
-        matches.get_one::<String>("data"),
-        matches.get_one::<String>("model"),
-        matches.get_one::<PathBuf>("out"),
-        matches.get_one::<u64>("length"),
-    ) else {
-        unreachable!("clap asks for all of them");
-    };
-    let tokenizer = Tokenizer::from_folder(&data::model_folder(cache, model)?)?;
-    let dataset = data::load(cache, data)?.tokenise(&tokenizer, usize::try_from(*length)?);
+    let name = |of| matches.get_one::<String>(of).expect("clap asks for it");
+    let out: &PathBuf = matches.get_one("out").expect("clap asks for it");
+    let length: u64 = *matches.get_one("length").expect("it has a default");
+    let tokenizer = Tokenizer::from_folder(&data::model_folder(cache, name("model"))?)?;
+    let dataset = data::load(cache, name("data"))?.tokenise(&tokenizer, usize::try_from(length)?);
     tokens::save(&dataset, out)?;
     outln!(
         "{}: {} + {} sentences of {length} tokens",

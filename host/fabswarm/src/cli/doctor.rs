@@ -31,23 +31,11 @@ pub(super) fn command() -> Command {
         ))
 }
 
-/// The result of one check.
-struct Diagnosis {
-    name: &'static str,
-    /// The thing found, or the fault.
-    what: String,
-    /// The command to type, if something is missing.
-    remedy: Option<String>,
-}
+/// The thing found, or the fault and what to type.
+type Diagnosis = Result<String, (String, String)>;
 
-impl Diagnosis {
-    fn good(name: &'static str, what: impl Into<String>) -> Self {
-        Self { name, what: what.into(), remedy: None }
-    }
-
-    fn missing(name: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name, what: what.into(), remedy: Some(remedy.into()) }
-    }
+fn missing(what: impl Into<String>, remedy: impl Into<String>) -> Diagnosis {
+    Err((what.into(), remedy.into()))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -56,28 +44,28 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let findings = [
-        toolchain(),
-        targets(),
-        program("qemu", "qemu-system-arm", "emulated boards", "cargo xtask install qemu"),
-        program("setpriv", "setpriv", "boards as processes", "sudo apt-get install util-linux"),
-        node(),
-        udev_rules(),
-        groups(),
-        modem_manager(),
-        probes(),
-        ports(),
-        cuda(),
-        data(),
+        ("rust", toolchain()),
+        ("targets", targets()),
+        ("qemu", program("qemu-system-arm", "emulated boards", "cargo xtask install qemu")),
+        ("setpriv", program("setpriv", "boards as processes", "sudo apt-get install util-linux")),
+        ("node", node()),
+        ("udev rules", udev_rules()),
+        ("serial group", groups()),
+        ("ModemManager", modem_manager()),
+        ("probes", probes()),
+        ("ports", ports()),
+        ("CUDA", cuda()),
+        ("data", data()),
     ];
-    for Diagnosis { name, what, remedy } in &findings {
-        match remedy {
-            None => outln!("{} {name:<13} {what}", style("✓").green()),
-            Some(remedy) => {
+    for (name, diagnosis) in &findings {
+        match diagnosis {
+            Ok(what) => outln!("{} {name:<13} {what}", style("✓").green()),
+            Err((what, remedy)) => {
                 outln!("{} {name:<13} {what}\n  {:<13} type: {remedy}", style("–").yellow(), "")
             }
         }
     }
-    let missing = findings.iter().filter(|finding| finding.remedy.is_some()).count();
+    let missing = findings.iter().filter(|(_, diagnosis)| diagnosis.is_err()).count();
     if missing > 0 {
         outln!("\n{missing} of {} are not there; a swarm in this process needs none of them", findings.len());
     }
@@ -93,10 +81,13 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 fn toolchain() -> Diagnosis {
-    match first_line("rustc", &["--version"]) {
-        Some(version) => Diagnosis::good("rust", version),
-        None => Diagnosis::missing("rust", "firmware cannot be built", "see https://rustup.rs"),
-    }
+    first_line("rustc", &["--version"])
+        .map_or_else(|| missing("firmware cannot be built", "see https://rustup.rs"), Ok)
+}
+
+fn program(program: &str, purpose: &str, remedy: &str) -> Diagnosis {
+    first_line(program, &["--version"])
+        .map_or_else(|| missing(format!("no {program}, which {purpose} need"), remedy), Ok)
 }
 
 fn targets() -> Diagnosis {
@@ -106,49 +97,35 @@ fn targets() -> Diagnosis {
         installed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let needed = board_targets();
     if needed.is_empty() {
-        return Diagnosis::good("targets", "no boards: they are in the source tree, or not in this build");
+        return Ok("no boards: they are in the source tree, or not in this build".to_owned());
     }
     let (there, missing): (Vec<&str>, Vec<&str>) =
         needed.keys().map(String::as_str).partition(|target| installed.lines().any(|line| line == *target));
     if missing.is_empty() {
-        return Diagnosis::good("targets", there.join(", "));
+        return Ok(there.join(", "));
     }
     let boards: Vec<&str> = missing.iter().flat_map(|target| &needed[*target]).map(String::as_str).collect();
-    let remedy = format!("rustup target add {}", missing.join(" "));
     let what = format!("{}; none for {}", there.join(", "), boards.join(", "));
-    Diagnosis::missing("targets", what.trim_start_matches("; "), remedy)
+    self::missing(what.trim_start_matches("; "), format!("rustup target add {}", missing.join(" ")))
 }
 
 /// The compiler's targets, and the boards that each is for.
-#[cfg(feature = "boards")]
 fn board_targets() -> BTreeMap<String, Vec<String>> {
-    use fabswarm_attach::{BoardFile, board_names};
+    #[cfg_attr(not(feature = "boards"), expect(unused_mut))]
     let mut targets: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for board in board_names().iter().filter_map(|board| BoardFile::read(board).ok()) {
-        targets.entry(board.target.clone()).or_default().push(board.name.clone());
+    #[cfg(feature = "boards")]
+    for board in fabswarm_attach::board_names() {
+        if let Ok(file) = fabswarm_attach::BoardFile::read(&board) {
+            targets.entry(file.target.clone()).or_default().push(file.name.clone());
+        }
     }
     targets
 }
 
-#[cfg(not(feature = "boards"))]
-fn board_targets() -> BTreeMap<String, Vec<String>> {
-    BTreeMap::new()
-}
-
-fn program(name: &'static str, program: &str, purpose: &str, remedy: &str) -> Diagnosis {
-    match first_line(program, &["--version"]) {
-        Some(version) => Diagnosis::good(name, version),
-        None => Diagnosis::missing(name, format!("no {program}, which {purpose} need"), remedy),
-    }
-}
-
 fn node() -> Diagnosis {
     let Some(version) = first_line("node", &["--version"]) else {
-        return Diagnosis::missing(
-            "node",
-            "emulated Picos need it",
-            "sudo apt-get install nodejs npm, then cargo xtask install rp2040js",
-        );
+        let remedy = "sudo apt-get install nodejs npm, then cargo xtask install rp2040js";
+        return missing("emulated Picos need it", remedy);
     };
     #[cfg(feature = "boards")]
     let boards = fabswarm_attach::boards_folder().ok();
@@ -156,23 +133,28 @@ fn node() -> Diagnosis {
     let boards: Option<&Path> = None;
     let package = boards.map(|boards| boards.join("pico/emulator/node_modules/rp2040js/package.json"));
     if package.is_some_and(|package| package.is_file()) {
-        Diagnosis::good("node", format!("{version}, with rp2040js"))
+        Ok(format!("{version}, with rp2040js"))
     } else {
-        Diagnosis::missing("node", format!("{version}, without rp2040js"), "cargo xtask install rp2040js")
+        missing(format!("{version}, without rp2040js"), "cargo xtask install rp2040js")
     }
+}
+
+/// The paths in a folder, none if it cannot be read.
+fn paths_in(folder: &str) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Whether the name of a file is one that is looked for.
+fn is_named(path: &Path, is_it: impl Fn(&str) -> bool) -> bool {
+    path.file_name().is_some_and(|name| is_it(&name.to_string_lossy()))
 }
 
 fn udev_rules() -> Diagnosis {
     let folders = ["/etc/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"];
-    let mut rules = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
-    let known = rules.find(|rule| {
-        let name = rule.file_name().to_string_lossy().into_owned();
-        name.contains("fabswarm") || name.contains("probe-rs")
-    });
-    match known {
-        Some(rule) => Diagnosis::good("udev rules", rule.path().display().to_string()),
-        None => Diagnosis::missing(
-            "udev rules",
+    let is_known = |name: &str| name.contains("fabswarm") || name.contains("probe-rs");
+    match folders.into_iter().flat_map(paths_in).find(|rule| is_named(rule, is_known)) {
+        Some(rule) => Ok(rule.display().to_string()),
+        None => missing(
             "debug probes and boards may be for root only",
             format!("fabswarm doctor --udev-rules | sudo tee {UDEV_RULES} && sudo udevadm control --reload"),
         ),
@@ -181,95 +163,75 @@ fn udev_rules() -> Diagnosis {
 
 fn groups() -> Diagnosis {
     let groups = first_line("id", &["-nG"]).unwrap_or_default();
-    let is_member = groups.split(' ').any(|group| ["dialout", "uucp", "root"].contains(&group));
-    if is_member {
-        Diagnosis::good("serial group", groups)
-    } else {
-        let remedy = "sudo usermod -aG dialout $USER, then log in again";
-        Diagnosis::missing("serial group", "you may not open serial ports", remedy)
+    if groups.split(' ').any(|group| ["dialout", "uucp", "root"].contains(&group)) {
+        return Ok(groups);
     }
+    missing("you may not open serial ports", "sudo usermod -aG dialout $USER, then log in again")
 }
 
 fn modem_manager() -> Diagnosis {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_running = processes
-        .filter_map(|process| fs::read_to_string(process.path().join("comm")).ok())
-        .any(|name| name.trim() == "ModemManager");
-    if is_running && !Path::new(UDEV_RULES).exists() {
-        let remedy = format!(
-            "fabswarm doctor --udev-rules | sudo tee {UDEV_RULES}, or sudo systemctl stop ModemManager"
-        );
-        return Diagnosis::missing("ModemManager", "it runs, and talks to new serial ports", remedy);
+    let is_it = |process: PathBuf| {
+        fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "ModemManager")
+    };
+    if !paths_in("/proc").any(is_it) {
+        return Ok("does not run".to_owned());
     }
-    Diagnosis::good("ModemManager", if is_running { "is told to leave boards alone" } else { "does not run" })
+    if Path::new(UDEV_RULES).exists() {
+        return Ok("is told to leave boards alone".to_owned());
+    }
+    let remedy =
+        format!("fabswarm doctor --udev-rules | sudo tee {UDEV_RULES}, or sudo systemctl stop ModemManager");
+    missing("it runs, and talks to new serial ports", remedy)
+}
+
+/// The names of what may be used, unless something may not; `None` where there is nothing.
+fn access(found: Vec<(String, bool)>, remedy: &str) -> Result<Option<String>, (String, String)> {
+    let (usable, locked): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, is_usable)| *is_usable);
+    let names =
+        |found: Vec<(String, bool)>| found.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+    if locked.is_empty() {
+        Ok((!usable.is_empty()).then(|| names(usable)))
+    } else {
+        Err((format!("no access to {}", names(locked)), remedy.to_owned()))
+    }
 }
 
 #[cfg(feature = "flash")]
 fn probes() -> Diagnosis {
-    let (usable, locked): (Vec<_>, Vec<_>) =
-        fabswarm_flash::probe::probes().into_iter().partition(|probe| probe.is_accessible);
-    let names = |probes: &[fabswarm_flash::probe::FoundProbe]| {
-        probes.iter().map(|probe| probe.name.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    if !locked.is_empty() {
-        let remedy = format!(
-            "fabswarm doctor --udev-rules | sudo tee {UDEV_RULES} && sudo udevadm control --reload, then plug it in again"
-        );
-        return Diagnosis::missing("probes", format!("no access to {}", names(&locked)), remedy);
-    }
-    Diagnosis::good(
-        "probes",
-        if usable.is_empty() { "none is plugged in".to_owned() } else { names(&usable) },
-    )
+    let probes = fabswarm_flash::probe::probes().into_iter().map(|probe| (probe.name, probe.is_accessible));
+    let remedy = format!(
+        "fabswarm doctor --udev-rules | sudo tee {UDEV_RULES} && sudo udevadm control --reload, then plug it in again"
+    );
+    Ok(access(probes.collect(), &remedy)?.unwrap_or_else(|| "none is plugged in".to_owned()))
 }
 
 #[cfg(not(feature = "flash"))]
 fn probes() -> Diagnosis {
-    Diagnosis::good("probes", "not looked for: this build lacks the feature `flash`")
+    Ok("not looked for: this build lacks the feature `flash`".to_owned())
 }
 
 fn ports() -> Diagnosis {
-    let devices = fs::read_dir("/dev").into_iter().flatten().flatten();
-    let mut ports: Vec<PathBuf> = devices
-        .map(|device| device.path())
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.starts_with("ttyACM") || name.starts_with("ttyUSB")
-        })
-        .collect();
+    let is_serial = |name: &str| name.starts_with("ttyACM") || name.starts_with("ttyUSB");
+    let mut ports: Vec<PathBuf> = paths_in("/dev").filter(|path| is_named(path, is_serial)).collect();
     ports.sort();
-    let (usable, locked): (Vec<_>, Vec<_>) =
-        ports.iter().partition(|port| fs::File::options().read(true).write(true).open(port).is_ok());
-    let names = |ports: &[&PathBuf]| {
-        ports.iter().map(|port| port.display().to_string()).collect::<Vec<_>>().join(", ")
-    };
-    if !locked.is_empty() {
-        let remedy =
-            "sudo usermod -aG dialout $USER, then log in again; or end the program that uses the port";
-        return Diagnosis::missing("ports", format!("no access to {}", names(&locked)), remedy);
-    }
-    if usable.is_empty() {
-        return Diagnosis::good("ports", "none, as no board is plugged in");
-    }
-    Diagnosis::good("ports", format!("{}; `fabswarm boards list` says what is on them", names(&usable)))
+    let is_usable = |port: &PathBuf| fs::File::options().read(true).write(true).open(port).is_ok();
+    let ports = ports.iter().map(|port| (port.display().to_string(), is_usable(port)));
+    let remedy = "sudo usermod -aG dialout $USER, then log in again; or end the program that uses the port";
+    Ok(match access(ports.collect(), remedy)? {
+        Some(names) => format!("{names}; `fabswarm boards list` says what is on them"),
+        None => "none, as no board is plugged in".to_owned(),
+    })
 }
 
 fn cuda() -> Diagnosis {
-    match first_line("nvidia-smi", &["--query-gpu=name,driver_version", "--format=csv,noheader"]) {
-        Some(gpu) => Diagnosis::good("CUDA", gpu),
-        None => Diagnosis::good("CUDA", "no GPU: large agents train on the CPU"),
-    }
+    let gpu = first_line("nvidia-smi", &["--query-gpu=name,driver_version", "--format=csv,noheader"]);
+    Ok(gpu.unwrap_or_else(|| "no GPU: large agents train on the CPU".to_owned()))
 }
 
 fn data() -> Diagnosis {
-    let folder = fabswarm_sim::cache_folder::find();
-    let is_there = folder
-        .as_ref()
-        .is_some_and(|folder| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()));
-    match folder {
-        Some(folder) if is_there => Diagnosis::good("data", folder.display().to_string()),
-        _ => {
-            Diagnosis::missing("data", "no data sets for large agents but the sample", "fabswarm data fetch")
-        }
+    let is_filled = |folder: &PathBuf| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    match fabswarm_sim::cache_folder::find().filter(is_filled) {
+        Some(folder) => Ok(folder.display().to_string()),
+        None => missing("no data sets for large agents but the sample", "fabswarm data fetch"),
     }
 }

@@ -5,11 +5,8 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::output;
+use super::{live, output};
 use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, ScenarioCommand, ScenarioKey, ValueKind};
-
-/// Keys without a flag.
-const FILE_ONLY: [&str; 1] = ["version"];
 
 /// Keys that most runs set: `-h` shows these alone.
 const COMMON: [&str; 13] = [
@@ -43,14 +40,20 @@ pub(super) fn path(name: &'static str, value: &'static str, help: &'static str) 
     Arg::new(name).value_name(value).help(help).value_parser(value_parser!(PathBuf))
 }
 
+/// `--name PATH`.
+pub(super) fn path_option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    path(name, value, help).long(name)
+}
+
 /// The scenario file of a run.
 pub(super) fn scenario_file() -> Arg {
     path("scenario", "SCENARIO", "Scenario file (TOML); flags lie over it")
 }
 
-/// The flag that prints the scenario instead of running it.
-pub(super) fn print_scenario() -> Arg {
-    switch("print-scenario", "Print the scenario with file and flags applied, and do not run it")
+/// What every command takes that runs a scenario, beside its keys.
+pub(super) fn of_runs() -> impl Iterator<Item = Arg> {
+    let print = switch("print-scenario", "Print the scenario with file and flags applied, and do not run it");
+    [scenario_file(), print, quiet()].into_iter().chain(live::arguments())
 }
 
 /// The folder of a run.
@@ -74,7 +77,7 @@ pub(super) fn apply_quiet(matches: &ArgMatches) {
 #[cfg(feature = "boards")]
 pub(super) fn boards_dir() -> Arg {
     let help = "Folder with the boards' sources [default: FABSWARM_BOARDS, or boards/ of the source tree around the working directory]";
-    path("boards-dir", "FOLDER", help).long("boards-dir").global(true).hide_short_help(true)
+    path_option("boards-dir", "FOLDER", help).global(true).hide_short_help(true)
 }
 
 /// The flags of the keys that `command` acts on.
@@ -97,11 +100,19 @@ pub(super) fn arguments(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
     })
 }
 
-/// Prints the notes of a resolved scenario.
-pub(super) fn print_notes(resolved: &ResolvedScenario) {
+/// Prints the notes of a resolved scenario. Returns whether that is all: `--print-scenario` prints it instead of running it.
+pub(super) fn is_printed(matches: &ArgMatches, resolved: &ResolvedScenario) -> bool {
+    let is_printed = matches.get_flag("print-scenario");
+    if !is_printed {
+        apply_quiet(matches);
+    }
     for note in resolved.notes.iter().filter(|_| !output::is_quiet()) {
         eprintln!("note: {note}");
     }
+    if is_printed {
+        out!("{}", resolved.to_toml());
+    }
+    is_printed
 }
 
 /// The flags given on the command line.
@@ -123,9 +134,9 @@ pub(super) fn lists(command: ScenarioCommand) -> impl Iterator<Item = Arg> {
     })
 }
 
-/// The keys that have a flag of `command`.
+/// The keys that have a flag of `command`: a file alone has a version.
 pub(super) fn keys(command: ScenarioCommand) -> impl Iterator<Item = &'static ScenarioKey> {
-    command.keys().filter(|key| !FILE_ONLY.contains(&key.path))
+    command.keys().filter(|key| key.path != "version")
 }
 
 /// The flag of a key. Its value is checked as the file's is, so that both give the same message.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -66,7 +66,7 @@ fn hosts_argument() -> Arg {
 /// The flag that names the folder with this machine's certificate.
 pub(super) fn cluster_argument() -> Arg {
     let help = "The folder that `fabswarm host new-cluster` made for this machine; on loopback each user has keys without one";
-    flags::path("cluster", "FOLDER", help).long("cluster")
+    flags::path_option("cluster", "FOLDER", help)
 }
 
 /// The cluster that this flag names; without it, the one that processes of this user share on loopback.
@@ -85,9 +85,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     let address = *matches.get_one::<SocketAddr>("listen").expect("it has a default");
     allow_open_files();
-    let interrupted = Arc::new(AtomicBool::new(false));
     interrupt::is_expected();
-    interrupt::on_ctrl_c(&interrupted)?;
+    let interrupted = interrupt::on_ctrl_c()?;
     let is_child = matches.get_flag("until-eof");
     if is_child {
         let flag = Arc::clone(&interrupted);

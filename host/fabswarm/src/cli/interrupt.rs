@@ -17,11 +17,15 @@ pub(super) fn is_expected() {
     IS_EXPECTED.store(true, Ordering::Relaxed);
 }
 
+/// A flag that Ctrl-C and SIGTERM set.
+pub(super) fn on_ctrl_c() -> Result<Arc<AtomicBool>> {
+    let interrupted = Arc::default();
+    set_on_ctrl_c(&interrupted)?;
+    Ok(interrupted)
+}
+
 /// Sets `interrupted` on Ctrl-C and SIGTERM.
-///
-/// # Errors
-/// If the signals cannot be handled.
-pub(super) fn on_ctrl_c(interrupted: &Arc<AtomicBool>) -> Result<()> {
+pub(super) fn set_on_ctrl_c(interrupted: &Arc<AtomicBool>) -> Result<()> {
     let flag = Arc::clone(interrupted);
     let mut first: Option<Instant> = None;
     ctrlc::set_handler(move || {

@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
 static FAILURE: OnceLock<io::Error> = OnceLock::new();
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -45,6 +47,13 @@ pub(super) fn notice(text: &str) {
 /// Why something could not be written, if anything could not.
 pub(super) fn failure() -> Option<&'static io::Error> {
     FAILURE.get()
+}
+
+/// A progress bar on a terminal, and nothing elsewhere or with `--quiet`.
+pub(super) fn bar(length: u64, template: &str) -> ProgressBar {
+    let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template(template).expect("a fixed template is valid");
+    ProgressBar::with_draw_target(Some(length), target).with_style(style.progress_chars("━╸─"))
 }
 
 /// Lines of cells, each column as wide as its widest cell. The cells of the columns `right` end in one line, as numbers should.

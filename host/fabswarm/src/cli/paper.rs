@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -26,8 +24,7 @@ pub(super) fn command() -> Command {
                     .value_parser(value_parser!(u64).range(1..=1000)),
             )
             .arg(
-                flags::path("out", "FOLDER", "Folder for figures, data and results; results of this build in it are not computed again")
-                    .long("out")
+                flags::path_option("out", "FOLDER", "Folder for figures, data and results; results of this build in it are not computed again")
                     .default_value("paper"),
             )
     };
@@ -123,23 +120,23 @@ fn run_all(mut experiments: Vec<Box<dyn NamedExperiment>>, matches: &ArgMatches)
         experiments.iter_mut().for_each(|experiment| experiment.set_seeds(seeds));
     }
     let out: PathBuf = matches.get_one("out").cloned().unwrap_or_else(|| "paper".into());
-    let interrupted = Arc::new(AtomicBool::new(false));
-    interrupt::on_ctrl_c(&interrupted)?;
-    let progress = CampaignProgress::on_stderr();
+    let interrupted = interrupt::on_ctrl_c()?;
+    let style = ProgressStyle::with_template("{wide_bar:.blue} {pos}/{len} runs, {eta} left, {msg}")?;
+    let progress = CampaignProgress(ProgressBar::new(0).with_style(style));
     let mut sections = Vec::new();
     for experiment in &experiments {
         let section = match experiment.run(&out, &progress, &interrupted) {
             Err(error @ CampaignError::Interrupted) => {
-                progress.bar.abandon();
+                progress.0.abandon();
                 eprintln!("{error}");
                 return Ok(ExitCode::from(130));
             }
             section => section?,
         };
-        progress.bar.suspend(|| outln!("{}", section.to_text()));
+        progress.0.suspend(|| outln!("{}", section.to_text()));
         sections.push(section);
     }
-    progress.bar.finish_and_clear();
+    progress.0.finish_and_clear();
     let page = out.join("index.html");
     let quick = if matches.get_flag("quick") { " --quick" } else { "" };
     let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name()).collect();
@@ -153,40 +150,27 @@ fn run_all(mut experiments: Vec<Box<dyn NamedExperiment>>, matches: &ArgMatches)
 }
 
 /// A bar over all runs, with the time that is left.
-struct CampaignProgress {
-    bar: ProgressBar,
-}
-
-impl CampaignProgress {
-    fn on_stderr() -> Self {
-        let style = ProgressStyle::with_template("{wide_bar:.blue} {pos}/{len} runs, {eta} left, {msg}");
-        let bar = ProgressBar::new(0);
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
-        Self { bar }
-    }
-}
+struct CampaignProgress(ProgressBar);
 
 impl Progress for CampaignProgress {
     fn expect(&self, cells: u64) {
-        self.bar.inc_length(cells);
+        self.0.inc_length(cells);
     }
 
     fn done(&self, is_new: bool) {
-        self.bar.inc(1);
+        self.0.inc(1);
         // A log has no bar; twenty lines in all show that the campaign goes on.
-        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0).max(1));
-        if self.bar.is_hidden() && !output::is_quiet() && done * 20 / all != (done - 1) * 20 / all {
+        let (done, all) = (self.0.position(), self.0.length().unwrap_or(0).max(1));
+        if self.0.is_hidden() && !output::is_quiet() && done * 20 / all != (done - 1) * 20 / all {
             eprintln!("{done} of {all} runs done");
         }
         // Kept results take no time, which must not make the rest look short.
         if !is_new {
-            self.bar.reset_eta();
+            self.0.reset_eta();
         }
     }
 
     fn now(&self, what: &str) {
-        self.bar.set_message(what.to_owned());
+        self.0.set_message(what.to_owned());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::flags;
 use anyhow::Result;
-use clap::{ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 use fabswarm_view::RunFiles;
 use fabswarm_view::report::{self, REPORT_FILE};
 use std::fs;
@@ -12,13 +12,12 @@ use std::process::ExitCode;
 pub(super) fn command() -> Command {
     Command::new("report")
         .about("Write report.html of a run again, or compare several runs on one page")
-        .arg(
-            flags::path("runs", "RUN", "Folders of runs, or of sweeps").required(true).num_args(1..),
-        )
-        .arg(
-            flags::option("out", "FILE", "File to write [default: report.html in the folder of one run, comparison.html here for several]")
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(flags::path("runs", "RUN", "Folders of runs, or of sweeps").required(true).num_args(1..))
+        .arg(flags::path_option(
+            "out",
+            "FILE",
+            "File to write [default: report.html in the folder of one run, comparison.html here for several]",
+        ))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {

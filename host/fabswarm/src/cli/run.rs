@@ -8,7 +8,6 @@ mod screen;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -29,7 +28,7 @@ use fabswarm_attach::build;
 fn build(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
-    _: &Arc<AtomicBool>,
+    _: &Arc<std::sync::atomic::AtomicBool>,
 ) -> Result<Box<dyn fabswarm_sim::swarm::Swarm>> {
     Ok(fabswarm_sim::trial::build_with(scenario, own)?)
 }
@@ -37,22 +36,17 @@ fn build(
 pub(super) fn command() -> Command {
     Command::new("run")
         .about("Run a swarm trial: the default scenario, a scenario file, or either with some keys changed")
-        .arg(flags::scenario_file())
-        .arg(flags::print_scenario())
-        .arg(flags::quiet())
-        .args(live::arguments())
+        .args(flags::of_runs())
         .arg(
-            flags::option("recorded", "FILE", "Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
+            flags::path_option("recorded", "FILE", "Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
                 .hide_short_help(true)
-                .value_parser(value_parser!(PathBuf))
                 .requires("snapshots")
                 .conflicts_with_all(["scenario", "print-scenario"])
                 .conflicts_with_all(live::arguments().iter().map(Arg::get_id)),
         )
         .arg(
-            flags::option("snapshots", "OUT", "File to write the replayed snapshots to, in the format of the recorded one")
+            flags::path_option("snapshots", "OUT", "File to write the replayed snapshots to, in the format of the recorded one")
                 .hide_short_help(true)
-                .value_parser(value_parser!(PathBuf))
                 .requires("recorded"),
         )
         .arg(
@@ -87,16 +81,12 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
         return recorded::run(file, out, &flags, matches);
     }
     let resolved = scenario::resolve(file.map(PathBuf::as_path), &flags)?;
-    if matches.get_flag("print-scenario") {
-        flags::print_notes(&resolved);
-        out!("{}", resolved.to_toml());
+    if flags::is_printed(matches, &resolved) {
         return Ok(ExitCode::SUCCESS);
     }
-    flags::apply_quiet(matches);
-    flags::print_notes(&resolved);
 
     let scenario = &resolved.scenario;
-    let interrupted = Arc::new(AtomicBool::new(false));
+    let interrupted = Arc::default();
     let followed = matches.get_one::<usize>("follow").copied();
     if let Some(agent) = followed.filter(|&agent| agent >= scenario.swarm.agents) {
         bail!(fault!(
@@ -113,7 +103,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
     let scenario_toml = resolved.to_repeatable_toml();
     let folder = folder(scenario)?;
     let kept = RecordedTrial::start(scenario, &scenario_toml, folder, page.audience())?;
-    interrupt::on_ctrl_c(&interrupted)?;
+    interrupt::set_on_ctrl_c(&interrupted)?;
     let kept = kept.run(swarm.as_mut(), &mut RunProgress::on_stderr(scenario), &interrupted);
     let TrialArtifacts { outcome, folder, curve } = match kept {
         Ok(kept) => kept,

@@ -7,8 +7,7 @@ mod spread;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Command, value_parser};
@@ -79,8 +78,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         eprintln!("{} into {}, {done} of them done already", counted(runs, "run"), folder.display());
     }
 
-    let interrupted = Arc::new(AtomicBool::new(false));
-    interrupt::on_ctrl_c(&interrupted)?;
+    let interrupted = interrupt::on_ctrl_c()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = match matches.get_one::<u16>("jobs") {
         Some(&jobs) => usize::from(jobs),

@@ -3,18 +3,16 @@
 #[cfg(feature = "mesh")]
 mod hosts;
 mod screen;
-mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command};
 
 use self::screen::Screen;
-use super::live::{self, LivePage};
+use super::live::LivePage;
 use super::{UNWRITTEN, device, flags, interrupt, output};
 use fabswarm_data::Cache;
 use fabswarm_large::device::Device;
@@ -25,22 +23,23 @@ use fabswarm_large::training::report::{self, SCENARIO_FILE, TrainingReport};
 use fabswarm_large::training::{
     ChanceBaseline, Error, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup,
 };
-use fabswarm_sim::record::{RunFolder, StoppedBecause};
+use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, Scenario, ScenarioCommand};
-use fabswarm_view::message::training as message;
+use fabswarm_view::message::{RunMessage, Topic, training as message};
+use fabswarm_view::{LOG_FILE, RecordedRun, RunWatch};
 
 pub(super) fn command() -> Command {
     Command::new("train")
         .about("Train a swarm of large agents: MLP, CNN or BERT, all of them in one batch on a CPU or a GPU")
-        .arg(flags::scenario_file())
-        .arg(flags::print_scenario())
-        .arg(flags::quiet())
-        .args(live::arguments())
+        .args(flags::of_runs())
         .args(device::arguments())
         .arg(
-            flags::option("resume", "FOLDER", "Go on with the run in this folder, from its last checkpoint")
-                .value_parser(value_parser!(PathBuf))
-                .conflicts_with_all(["scenario", "out"]),
+            flags::path_option(
+                "resume",
+                "FOLDER",
+                "Go on with the run in this folder, from its last checkpoint",
+            )
+            .conflicts_with_all(["scenario", "out"]),
         )
         .args(host_arguments())
         .args(flags::arguments(ScenarioCommand::Train))
@@ -49,14 +48,7 @@ pub(super) fn command() -> Command {
 /// The flags about hosts, in builds that know them.
 fn host_arguments() -> Vec<Arg> {
     #[cfg(feature = "mesh")]
-    return vec![
-        flags::option("hosts", "HOSTS", "Compute the agents on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine")
-            .long_help("Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try"),
-        super::host::cluster_argument().hide_short_help(true),
-        hosts::loss_argument(),
-        hosts::timeout_argument().hide_short_help(true),
-        hosts::shared_memory_argument().hide_short_help(true),
-    ];
+    return hosts::arguments().into();
     #[cfg(not(feature = "mesh"))]
     Vec::new()
 }
@@ -77,13 +69,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     {
         resolved = resolve(&[flags, vec![flag]].concat())?;
     }
-    if matches.get_flag("print-scenario") {
-        flags::print_notes(&resolved);
-        out!("{}", resolved.to_toml());
+    if flags::is_printed(matches, &resolved) {
         return Ok(ExitCode::SUCCESS);
     }
-    flags::apply_quiet(matches);
-    flags::print_notes(&resolved);
     setup::make_paths_absolute(&mut resolved);
     // Fails before the data are loaded, which can take long.
     let out = &resolved.scenario.output.out;
@@ -137,8 +125,7 @@ fn train<D: Device<Scalar = f32>>(
     outln!("{}", planned.plan());
     let (folder, mut checkpoint) = resumed.unzip();
     let mut trainer = planned.start(checkpoint.as_mut())?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    interrupt::on_ctrl_c(&interrupted)?;
+    let interrupted = interrupt::on_ctrl_c()?;
     let folder = open_folder(folder, resolved)?;
     let job = TrainingJob { prepared: &prepared, resolved, device, page, interrupted: &interrupted };
     let trained = job.run_rounds(&mut trainer, &folder, checkpoint.is_some())?;
@@ -195,7 +182,7 @@ impl TrainingJob<'_> {
         let parameters = self.prepared.parameters();
         let first =
             message::run(&resolved.scenario, &resolved.to_repeatable_toml(), &self.device, parameters);
-        let watch = watch::start(folder, first, resumed, self.page.audience())?;
+        let watch = self.start_log(folder, first, resumed)?;
         let mut screen = Screen::new(report, watch, trainer.round());
         let trained = trainer.run(Some(folder), &mut screen, self.interrupted);
         let (report, watch) = screen.close();
@@ -206,6 +193,26 @@ impl TrainingJob<'_> {
             watch.end(last)?;
             Ok(outcome)
         }))
+    }
+
+    /// Begins the log of the run with the message `first`. One that goes on from round `resumed` keeps what its log says until then.
+    fn start_log(
+        &self,
+        folder: &RunFolder,
+        first: RunMessage,
+        resumed: Option<u32>,
+    ) -> Result<RunWatch, record::Error> {
+        let mut before = vec![first];
+        // A log that cannot be read is no reason to end: the tables hold the same numbers.
+        let earlier = resumed.and_then(|_| RecordedRun::read(folder.path()).ok()).unwrap_or_default();
+        let is_kept = |message: &RunMessage| match message.topic {
+            Topic::Run | Topic::End => false,
+            // The evaluation of a checkpoint's round is repeated.
+            Topic::Evaluation => Some(message.round) < resumed.map(u64::from),
+            _ => Some(message.round) <= resumed.map(u64::from),
+        };
+        before.extend(earlier.messages.into_iter().filter(is_kept));
+        RunWatch::start(before, folder.growing_file(LOG_FILE)?, self.page.audience())
     }
 
     /// Prints what came of a run, and returns its exit code.

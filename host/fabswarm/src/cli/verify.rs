@@ -18,7 +18,7 @@ pub(super) fn command() -> Command {
     Command::new("verify")
         .about("Execute a run again in this process, or replay the run of boards that kept their own time (swarm.pace = \"slots\") on shadows, and compare every digest")
         .arg(flags::run_folder())
-        .arg(flags::path("junit", "FILE", "Also write the verdict as a JUnit report, for a CI server").long("junit"))
+        .arg(flags::path_option("junit", "FILE", "Also write the verdict as a JUnit report, for a CI server"))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {

@@ -89,9 +89,7 @@ pub(super) fn esp_ports(pattern: Option<&str>, rig: Option<&Rig>) -> Vec<esp::Es
 
 #[cfg(feature = "flash")]
 fn behind_ports(board: &BoardFile, pattern: Option<&str>) -> Result<Vec<ChipLine>> {
-    let Some(job) = board.flash_job(FlashImage::default()) else {
-        bail!(fault!("boards/{}/board.toml names no chip", board.name; "write `chip`, as espflash calls it"))
-    };
+    let job = super::flash_job(board, FlashImage::default())?;
     let line = |port: esp::EspPort| {
         let facts = esp::read_chip(&job, &port);
         let chip = facts.as_ref().ok().and_then(|facts| facts.number);

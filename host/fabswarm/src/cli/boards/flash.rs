@@ -27,7 +27,7 @@ pub(super) fn build_command() -> Command {
                 .default_value(USUAL_BOARD)
                 .help("A folder of boards/; the Pico's image is the one with USB"),
         )
-        .arg(flags::path("out", "FOLDER", out).long("out"))
+        .arg(flags::path_option("out", "FOLDER", out))
 }
 
 pub(super) fn flash_command() -> Command {
@@ -46,10 +46,9 @@ pub(super) fn flash_command() -> Command {
             flags::switch("probe", "Flash through debug probes, a board with a drive too")
                 .conflicts_with_all(["drive", "out"]),
         )
-        .arg(flags::path("drive", "FOLDER", drive).long("drive"))
+        .arg(flags::path_option("drive", "FOLDER", drive))
         .arg(
-            flags::path("out", "FOLDER", "Write agent-N.uf2 here instead, for a copy by hand")
-                .long("out")
+            flags::path_option("out", "FOLDER", "Write agent-N.uf2 here instead, for a copy by hand")
                 .conflicts_with("drive"),
         )
         .arg(flags::option("port", "PATTERN", port).conflicts_with_all(["drive", "out", "probe"]))

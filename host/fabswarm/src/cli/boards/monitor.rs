@@ -15,8 +15,8 @@ use logs::ProbedLogs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -78,9 +78,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let logs = board.as_ref().map(ProbedLogs::find).transpose()?;
     let ports = if logs.is_some() { ports(matches) } else { some_ports(matches, None)? };
     let limit = matches.get_one::<u64>("seconds").copied();
-    let (begun, interrupted) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     interrupt::is_expected();
-    interrupt::on_ctrl_c(&interrupted)?;
+    let (begun, interrupted) = (Instant::now(), interrupt::on_ctrl_c()?);
     let goes_on = || {
         let is_over = limit.is_some_and(|limit| begun.elapsed() >= Duration::from_secs(limit));
         !is_over && !interrupted.load(Ordering::Relaxed)

@@ -18,7 +18,7 @@ pub(super) fn ports_argument() -> Arg {
 }
 
 pub(super) fn swarm_argument() -> Arg {
-    flags::path("swarm", "FILE", "Swarm file, made with `fabswarm swarm new`").long("swarm").required(true)
+    flags::path_option("swarm", "FILE", "Swarm file, made with `fabswarm swarm new`").required(true)
 }
 
 pub(super) fn list_command() -> Command {

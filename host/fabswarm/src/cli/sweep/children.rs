@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{IsTerminal, stderr};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use crc::{CRC_32_ISCSI, Crc, Table};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::super::output;
 use fabswarm_sim::scenario::ResolvedScenario;
@@ -31,19 +29,14 @@ pub(super) struct ChildRun {
 }
 
 /// Checksums of files that runs of a sweep share.
-#[derive(Debug, Default)]
-pub(super) struct Checksums(BTreeMap<PathBuf, u32>);
+pub(super) type Checksums = BTreeMap<PathBuf, u32>;
 
-impl Checksums {
-    fn of(&mut self, path: &Path) -> Result<u32> {
-        if let Some(known) = self.0.get(path) {
-            return Ok(*known);
-        }
-        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let checksum = CRC.checksum(&bytes);
-        self.0.insert(path.to_owned(), checksum);
-        Ok(checksum)
+fn checksum(path: &Path, known: &mut Checksums) -> Result<u32> {
+    if let Some(&checksum) = known.get(path) {
+        return Ok(checksum);
     }
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(*known.entry(path.to_owned()).or_insert(CRC.checksum(&bytes)))
 }
 
 /// How a run ended.
@@ -81,7 +74,7 @@ impl ChildRun {
         let child = Self { command: command.to_owned(), name: name.to_owned(), folder: folder.to_owned() };
         let (path, mut text) = (child.scenario(), scenario.to_repeatable_toml());
         for file in scenario.files() {
-            text += &format!("# {}: {:08x}\n", file.display(), checksums.of(file)?);
+            text += &format!("# {}: {:08x}\n", file.display(), checksum(file, checksums)?);
         }
         match fs::read_to_string(&path) {
             Ok(before) if before == text => {}
@@ -193,7 +186,7 @@ pub(super) fn run_all(
             states[index] = state;
         }
     };
-    let bar = bar(children.len());
+    let bar = output::bar(children.len() as u64, "{bar:24} run {pos}/{len}  {elapsed}, {eta} to go");
     let next = AtomicUsize::new(0);
     let work = || -> Result<()> {
         loop {
@@ -206,7 +199,6 @@ pub(super) fn run_all(
             bar.inc(1);
             if !output::is_quiet()
                 && bar.is_hidden()
-                && !stderr().is_terminal()
                 && (index + 1).is_multiple_of(children.len().div_ceil(10))
             {
                 eprintln!("{} of {} runs", bar.position(), children.len());
@@ -220,14 +212,4 @@ pub(super) fn run_all(
     bar.finish_and_clear();
     outcome?;
     Ok(states.into_inner().expect("no worker panicked"))
-}
-
-/// A bar on a terminal, nothing elsewhere or with `--quiet`.
-fn bar(runs: usize) -> ProgressBar {
-    let target = if output::is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
-    let style = ProgressStyle::with_template("{bar:24} run {pos}/{len}  {elapsed}, {eta} to go")
-        .expect("a fixed template is valid");
-    bar.set_style(style.progress_chars("━╸─"));
-    bar
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use fabswarm_sim::record::table::TableColumn;
 use fabswarm_sim::record::{self, counted, table};
-use fabswarm_sim::scenario::{Flag, ResolvedScenario};
+use fabswarm_sim::scenario::{Flag, ResolvedScenario, ScenarioKey};
 use serde_json::Value as Json;
 
 use super::super::output;
@@ -102,6 +102,11 @@ impl Results {
         Ok(())
     }
 
+    /// The swept keys that are not seeds.
+    fn keys(&self) -> impl Iterator<Item = &'static ScenarioKey> {
+        self.swept.iter().map(|axis| axis.key).filter(|key| !is_seed(key))
+    }
+
     /// The swept keys, with the value of `repeat(run)` rows for each run.
     fn key_columns(&self, repeat: impl Fn(&Finished) -> usize) -> Vec<TableColumn> {
         let column = |(index, axis): (usize, &SweptKey)| {
@@ -122,11 +127,9 @@ impl Results {
     /// A row per run: its swept keys and what its summary says in one word or number.
     fn run_columns(&self) -> Vec<TableColumn> {
         let mut columns = self.key_columns(|_| 1);
-        let is_new =
-            |name: &&String, columns: &[TableColumn]| columns.iter().all(|column| column.name != **name);
         let mut names: Vec<&String> = Vec::new();
         for name in self.finished.iter().flat_map(|run| run.summary.keys()) {
-            if !names.contains(&name) && is_new(&name, &columns) {
+            if !names.contains(&name) && columns.iter().all(|column| column.name != *name) {
                 names.push(name);
             }
         }
@@ -171,10 +174,9 @@ impl Results {
 
     /// The runs of each combination of the swept keys that are not seeds.
     fn groups(&self) -> Vec<(Vec<String>, Vec<&Finished>)> {
-        let is_seed = |flag: &Flag| flag.key.path.ends_with("seed");
         let mut groups: Vec<(Vec<String>, Vec<&Finished>)> = Vec::new();
         for run in &self.finished {
-            let values = run.values.iter().filter(|flag| !is_seed(flag));
+            let values = run.values.iter().filter(|flag| !is_seed(flag.key));
             let name: Vec<String> = values.map(|flag| shown(&flag.value)).collect();
             match groups.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, runs)) => runs.push(run),
@@ -190,8 +192,7 @@ impl Results {
         let (name, is_logarithmic) = DRAWN.into_iter().find(|(name, _)| has(name))?;
         let groups = self.groups();
         // By their flags, which are shorter than their paths.
-        let keys = self.swept.iter().filter(|axis| !axis.key.path.ends_with("seed"));
-        let keys: Vec<&str> = keys.map(|axis| axis.key.flag).collect();
+        let keys: Vec<&str> = self.keys().map(|key| key.flag).collect();
         let drawn = groups.iter().take(Figure::MOST_COLOURS).enumerate().map(|(colour, (values, runs))| {
             let pairs: Vec<String> =
                 keys.iter().zip(values).map(|(key, value)| format!("{key} {value}")).collect();
@@ -224,11 +225,9 @@ impl Results {
             .into_iter()
             .filter(|(key, _)| self.finished.iter().any(|run| run.summary.contains_key(*key)))
             .collect();
-        let keys = self.swept.iter().filter(|axis| !axis.key.path.ends_with("seed"));
-        let mut head: Vec<String> = keys.map(|axis| axis.key.path.to_owned()).collect();
-        head.push("runs".to_owned());
-        head.extend(printed.iter().map(|(_, title)| (*title).to_owned()));
-        let mut lines = vec![head];
+        let titles = printed.iter().map(|(_, title)| *title);
+        let head = self.keys().map(|key| key.path).chain(["runs"]).chain(titles);
+        let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
         for (name, runs) in &groups {
             let mut line = name.clone();
             line.push(runs.len().to_string());
@@ -243,24 +242,26 @@ impl Results {
     }
 }
 
+fn is_seed(key: &ScenarioKey) -> bool {
+    key.path.ends_with("seed")
+}
+
 /// `median (least–most)` of a number in the summaries, and how many never had one; `–` where it is not measured. Only rounds that
 /// were waited for can never come: any other number that a summary lacks was not measured.
 fn spread(runs: &[&Finished], key: &str) -> String {
     if runs.iter().all(|run| !run.summary.contains_key(key)) {
         return "–".to_owned();
     }
-    let mut values: Vec<f64> = runs.iter().filter_map(|run| run.summary.get(key)?.as_f64()).collect();
-    values.sort_by(f64::total_cmp);
+    let values: Vec<f64> = runs.iter().filter_map(|run| run.summary.get(key)?.as_f64()).collect();
     let number = |value: f64| match value {
         value if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value}"),
         value if (0.01..1000.0).contains(&value.abs()) => format!("{value:.3}"),
         value => format!("{value:.2e}"),
     };
     let word = if key.starts_with("rounds_to") { "never" } else { "–" };
-    let (Some(&least), Some(&most)) = (values.first(), values.last()) else { return word.to_owned() };
     let missing = runs.len() - values.len();
+    let Some([least, median, most]) = spread::of(values.into_iter()) else { return word.to_owned() };
     let never = if missing == 0 { String::new() } else { format!(", {missing} {word}") };
-    let median = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
     match runs.len() {
         1 => number(median),
         _ => format!("{} ({}–{}{never})", number(median), number(least), number(most)),

@@ -2,6 +2,14 @@
 
 use fabswarm_plot::LinePoint;
 
+/// The least of `values`, their median and the largest; `None` where there are none.
+pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<[f64; 3]> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let (&least, &most) = (values.first()?, values.last()?);
+    Some([least, (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0, most])
+}
+
 /// The median and range of `curves`, each of ascending rounds and values, at the rounds of all of them. A curve that has ended
 /// keeps its last value.
 pub(super) fn points(curves: &[Vec<(f64, f64)>]) -> Vec<LinePoint> {
@@ -13,11 +21,8 @@ pub(super) fn points(curves: &[Vec<(f64, f64)>]) -> Vec<LinePoint> {
             let after = curve.partition_point(|(known, _)| *known <= round);
             after.checked_sub(1).map(|at| curve[at].1)
         };
-        let mut values: Vec<f64> = curves.iter().filter_map(value_at).collect();
-        values.sort_by(f64::total_cmp);
-        let (&low, &high) = (values.first()?, values.last()?);
-        let median = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
-        Some(LinePoint { x: round, y: median, low, high })
+        let [low, y, high] = of(curves.iter().filter_map(value_at))?;
+        Some(LinePoint { x: round, y, low, high })
     };
     rounds.into_iter().filter_map(point_at).collect()
 }

@@ -26,25 +26,29 @@ use fabswarm_sim::scenario::{Flag, ResolvedScenario, Scenario, ScenarioCommand};
 /// How often hosts that are lost are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The flag that says what to do when a host is lost.
-pub(super) fn loss_argument() -> Arg {
-    let help = "When a host is lost: end, or wait for it and go on from the last checkpoint";
-    flags::option("on-host-loss", "WORD", help)
-        .default_value("end")
-        .value_parser(PossibleValuesParser::new(["end", "wait"]))
-}
-
-/// The flag that says when a host is lost.
-pub(super) fn timeout_argument() -> Arg {
-    flags::option("host-timeout", "SECONDS", "How long a host may say nothing before it is lost")
-        .default_value("15")
-        .value_parser(value_parser!(u64).range(1..=86_400))
-}
-
-/// The flag that says whether hosts of one machine share memory.
-pub(super) fn shared_memory_argument() -> Arg {
-    let help = "Whether hosts of one machine hand parcels over in memory that they share, from GPU to GPU where they have some";
-    flags::option("shared-memory", "BOOL", help).default_value("true").value_parser(value_parser!(bool))
+/// The flags about hosts.
+pub(super) fn arguments() -> [Arg; 5] {
+    let hosts =
+        "Compute the agents on these hosts: a hosts.toml, addresses, or 127.0.0.1x2 for two on this machine";
+    let hosts_in_full = "Compute the agents on these hosts, where `fabswarm host` runs: a hosts.toml, or addresses such as 10.0.0.11:7447,10.0.0.12:7447. 127.0.0.1x2 starts two hosts on this machine, for a first try";
+    let loss = "When a host is lost: end, or wait for it and go on from the last checkpoint";
+    let timeout = "How long a host may say nothing before it is lost";
+    let memory = "Whether hosts of one machine hand parcels over in memory that they share, from GPU to GPU where they have some";
+    [
+        flags::option("hosts", "HOSTS", hosts).long_help(hosts_in_full),
+        host::cluster_argument().hide_short_help(true),
+        flags::option("on-host-loss", "WORD", loss)
+            .default_value("end")
+            .value_parser(PossibleValuesParser::new(["end", "wait"])),
+        flags::option("host-timeout", "SECONDS", timeout)
+            .default_value("15")
+            .value_parser(value_parser!(u64).range(1..=86_400))
+            .hide_short_help(true),
+        flags::option("shared-memory", "BOOL", memory)
+            .default_value("true")
+            .value_parser(value_parser!(bool))
+            .hide_short_help(true),
+    ]
 }
 
 /// The flag that makes a block of each host, where links between hosts are not always up and the scenario has no blocks itself.
@@ -80,8 +84,7 @@ pub(super) fn train<D: Device<Scalar = f32>>(
     let host_timeout = Duration::from_secs(*matches.get_one("host-timeout").expect("it has a default"));
     let shares_memory = *matches.get_one("shared-memory").expect("it has a default");
     let prepared = prepare(resolved)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    interrupt::on_ctrl_c(&interrupted)?;
+    let interrupted = interrupt::on_ctrl_c()?;
     // Ended last, when the run on them is over.
     let local = match &list {
         HostList::Local(_) => Some(LocalHosts::start(list.hosts(), of_local_hosts(matches)?)?),

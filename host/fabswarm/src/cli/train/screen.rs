@@ -1,10 +1,9 @@
 //! Output of `fabswarm train`: a line per evaluation, a progress bar below, and a summary at the end.
 
-use std::io::IsTerminal;
 use std::path::Path;
 
 use super::super::output;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use fabswarm_large::device::MemoryUse;
 use fabswarm_large::training::report::{self, TrainingReport};
@@ -38,21 +37,12 @@ impl Screen {
     }
 }
 
-/// Whether there is a terminal that is to show progress.
-fn is_shown() -> bool {
-    std::io::stderr().is_terminal() && !output::is_quiet()
-}
-
 impl TrainingObserver for Screen {
     fn round(&mut self, end: TrainingRound<'_>) {
         let TrainingRound { round, rounds, .. } = end;
-        if self.bar.length() != Some(u64::from(rounds)) && is_shown() {
-            self.bar = ProgressBar::new(u64::from(rounds)).with_position(u64::from(self.begun));
-            let style = ProgressStyle::with_template(
-                "{bar:16} round {human_pos}/{human_len}  {per_sec:.1}  {msg}  {eta} left",
-            )
-            .expect("a fixed template is valid");
-            self.bar.set_style(style.progress_chars("━╸─"));
+        if self.bar.length() != Some(u64::from(rounds)) {
+            let template = "{bar:16} round {human_pos}/{human_len}  {per_sec:.1}  {msg}  {eta} left";
+            self.bar = output::bar(u64::from(rounds), template).with_position(u64::from(self.begun));
             // Rounds of an earlier process do not count towards the speed of this one.
             self.bar.reset_eta();
         }

@@ -1,6 +1,6 @@
 //! Boards that are known by the numbers of their chips: behind debug probes, or by Espressif's boot ROMs.
 
-use super::super::{FAILED, chips};
+use super::super::{FAILED, chips, flash_job};
 use super::FlashConfig;
 use anyhow::{Result, bail};
 use fabswarm_attach::{ChipFacts, ChipPage, FlashImage};
@@ -33,10 +33,7 @@ pub(super) fn flash_by_probe(config: &FlashConfig) -> Result<ExitCode> {
             "plug in one board at a time, and use --agent N; or let a rig say which `probe` belongs to which chip"
         ));
     }
-    let image = FlashImage::read(&pages.image(board)?)?;
-    let Some(job) = board.flash_job(image) else {
-        bail!(fault!("boards/{}/board.toml names no chip", board.name; "write `chip`, as probe-rs calls it"))
-    };
+    let job = flash_job(board, FlashImage::read(&pages.image(board)?)?)?;
     let names: Vec<String> = found.iter().map(|probe| probe.name.clone()).collect();
     let probes = found.iter().map(probe::FoundProbe::open).zip(numbers).collect();
     Ok(flash(config, &names, |page_of, report| probe::flash_all(&job, probes, page_of, report)))
@@ -60,10 +57,8 @@ pub(super) fn flash_by_port(config: &FlashConfig, pattern: Option<&str>) -> Resu
             "plug it in by the USB port of the chip, or name another port with --port; see `fabswarm doctor`"
         ));
     }
-    let nameless =
-        || fault!("boards/{}/board.toml names no chip", board.name; "write `chip`, as espflash calls it");
-    let chip = board.chip.as_ref().ok_or_else(nameless)?;
-    let job = board.flash_job(esp::read_image(&pages.image(board)?, chip)?).ok_or_else(nameless)?;
+    let mut job = flash_job(board, FlashImage::default())?;
+    job.image = esp::read_image(&pages.image(board)?, &job.chip)?;
     let names: Vec<String> = ports.iter().map(|port| port.path.display().to_string()).collect();
     Ok(flash(config, &names, |page_of, report| esp::flash_all(&job, ports, page_of, report)))
 }

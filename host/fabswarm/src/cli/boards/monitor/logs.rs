@@ -51,11 +51,7 @@ impl ProbedLogs {
             ));
         }
         let image = board.build()?;
-        let Some(job) = board.flash_job(FlashImage::read(&image)?) else {
-            bail!(
-                fault!("boards/{}/board.toml names no chip", board.name; "write `chip`, as probe-rs calls it")
-            )
-        };
+        let job = super::super::flash_job(board, FlashImage::read(&image)?)?;
         Ok(Self { board: board.name.clone(), image, job, probes })
     }
 
