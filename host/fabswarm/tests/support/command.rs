@@ -6,12 +6,10 @@ use serde_json::Value;
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File};
 use std::ops::Deref;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -184,27 +182,26 @@ pub(crate) fn wait_for(what: &str, is_there: impl Fn() -> bool) {
 /// A command that goes on, until it ends or this is dropped.
 pub(crate) struct Running {
     child: Child,
-    printed: Arc<Mutex<String>>,
-    said: Arc<Mutex<String>>,
-    listeners: Vec<thread::JoinHandle<()>>,
+    /// The folder of what it prints.
+    output: Folder,
 }
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (printed, first) = listen(child.stdout.take().unwrap());
-        let (said, second) = listen(child.stderr.take().unwrap());
-        Self { child, printed, said, listeners: vec![first, second] }
+        let output = Folder::new();
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| File::create(output.join(name)).unwrap());
+        let child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
+        Self { child, output }
     }
 
     /// Its standard output so far.
     pub(crate) fn printed(&self) -> String {
-        self.printed.lock().unwrap().clone()
+        String::from_utf8_lossy(&fs::read(self.output.join("stdout")).unwrap()).into_owned()
     }
 
     /// Its standard error so far.
     pub(crate) fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+        String::from_utf8_lossy(&fs::read(self.output.join("stderr")).unwrap()).into_owned()
     }
 
     /// Waits for something that must happen while it runs.
@@ -225,8 +222,7 @@ impl Running {
 
     /// Waits for its end.
     pub(crate) fn ends(mut self) -> Ended {
-        let status: ExitStatus = self.child.wait().unwrap();
-        self.listeners.drain(..).for_each(|listener| listener.join().unwrap());
+        let status = self.child.wait().unwrap();
         Ended { code: status.code(), stdout: self.printed(), stderr: self.said() }
     }
 
@@ -245,15 +241,4 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn listen(output: impl Read + Send + 'static) -> (Arc<Mutex<String>>, thread::JoinHandle<()>) {
-    let heard = Arc::new(Mutex::new(String::new()));
-    let text = heard.clone();
-    let listener = thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            *text.lock().unwrap() += &(line + "\n");
-        }
-    });
-    (heard, listener)
 }

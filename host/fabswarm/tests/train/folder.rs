@@ -1,6 +1,7 @@
 //! `fabswarm train` seen from outside: what it leaves behind, also when it cannot write it.
 
 use crate::support::{Ended, Folder, Running, assert_contains, wait_for};
+use std::cmp::Ordering;
 use std::fs;
 use std::path::Path;
 
@@ -128,21 +129,13 @@ fn weights_say_which_labels_are_wrong_and_whose_they_are() {
     assert!(rows.iter().all(|row| row[1] < 3.0 && (0.0..=1.0).contains(&row[4])));
     // The share of pairs in which the sample with the wrong label weighs less is the AUC of the summary.
     let (wrong, right): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row[2] != row[3]);
-    let below = |wrong: f64| -> f64 {
-        right
-            .iter()
-            .map(|right| {
-                if wrong < right[4] {
-                    1.0
-                } else if wrong == right[4] {
-                    0.5
-                } else {
-                    0.0
-                }
-            })
-            .sum()
-    };
-    let auc = wrong.iter().map(|row| below(row[4])).sum::<f64>() / (wrong.len() * right.len()) as f64;
+    let pairs = wrong.iter().flat_map(|wrong| right.iter().map(|right| wrong[4].total_cmp(&right[4])));
+    let shares = pairs.map(|order| match order {
+        Ordering::Less => 1.0,
+        Ordering::Equal => 0.5,
+        Ordering::Greater => 0.0,
+    });
+    let auc = shares.sum::<f64>() / (wrong.len() * right.len()) as f64;
     assert!((auc - folder.summary("run")["cleaning_auc"].as_f64().unwrap()).abs() < 1e-9, "{auc}");
 }
 
