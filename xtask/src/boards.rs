@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use fabswarm_board_file::BoardToml;
 use object::{Object, ObjectSection, ObjectSegment};
 
@@ -13,11 +13,16 @@ use crate::step;
 /// Lints every board and builds all its images: one that outgrows its budget does not link. Boards have a workspace of their
 /// own, and each is built alone, for its own target.
 pub(crate) fn check() -> Result<()> {
-    check_table()?;
-    names()?.iter().try_for_each(|board| check_pins(board))?;
+    let boards = all()?;
+    let table = step::read("docs/boards.md")?;
+    for (board, file) in boards.iter().filter_map(|(board, file)| Some((board, file.as_ref()?))) {
+        let is_listed = board == TEMPLATE || table.contains(&format!("\n| `{board}` | "));
+        ensure!(is_listed, "docs/boards.md has no line for boards/{board} in its table");
+        check_pins(board, file)?;
+    }
     step::run_in("boards", "cargo", &["fmt", "--all", "--check"])?;
     let mut sizes = Vec::new();
-    for board in names()? {
+    for (board, file) in &boards {
         let folder = format!("boards/{board}");
         // A board that has only another's source is linted there, and builds here.
         if step::root().join(&folder).join("src").is_dir() {
@@ -28,14 +33,13 @@ pub(crate) fn check() -> Result<()> {
             let build = ["test", "--release", "--locked", "--no-run", "--target-dir", "../target/images"];
             step::run_in(&folder, "cargo", &build)?;
         }
-        let file = read(&board)?;
         let variants = file.as_ref().map(BoardToml::variants).unwrap_or_default();
         for feature in std::iter::once("").chain(variants) {
             let target_folder = Path::new("../target/images").join(feature);
             let build = ["build", "--release", "--locked", "--features", feature, "--target-dir"];
             step::run_in(&folder, "cargo", &[&build[..], &[&target_folder.to_string_lossy()]].concat())?;
-            if let Some(file) = &file {
-                sizes.push(ImageSize::measure(&board, file, feature)?);
+            if let Some(file) = file {
+                sizes.push(ImageSize::measure(board, file, feature)?);
             }
         }
     }
@@ -85,8 +89,8 @@ fn check_copy() -> Result<()> {
     const NAME: &str = "own-board";
     let boards = step::root().join("boards");
     let own = std::env::temp_dir().join(format!("fabswarm-own-boards-{}", std::process::id()));
-    let copy = |from: PathBuf, to: PathBuf, edit: &dyn Fn(String) -> String| {
-        let text = fs::read_to_string(&from).with_context(|| format!("cannot read {}", from.display()))?;
+    let copy = |from: &str, to: &str, edit: &dyn Fn(String) -> String| {
+        let (text, to) = (step::read(from)?, own.join(to));
         fs::create_dir_all(to.parent().unwrap_or(&own))?;
         fs::write(&to, edit(text)).with_context(|| format!("cannot write {}", to.display()))
     };
@@ -95,11 +99,11 @@ fn check_copy() -> Result<()> {
         let [outer, parts] = [step::root(), &boards].map(|path| format!("path = \"{}/", path.display()));
         text.replace(&inner, &format!("{parts}parts")).replace(&tree, &outer)
     };
-    copy(boards.join("Cargo.toml"), own.join("Cargo.toml"), &absolute)?;
-    copy(boards.join("Cargo.lock"), own.join("Cargo.lock"), &|text| text)?;
+    copy("boards/Cargo.toml", "Cargo.toml", &absolute)?;
+    copy("boards/Cargo.lock", "Cargo.lock", &|text| text)?;
     for file in step::output_of("git", &["ls-files", "boards/template"])?.lines() {
-        let to = own.join(file.replace("boards/template", NAME));
-        copy(step::root().join(file), to, &|text| text.replace("\"template\"", &format!("\"{NAME}\"")))?;
+        let to = file.replace("boards/template", NAME);
+        copy(file, &to, &|text| text.replace("\"template\"", &format!("\"{NAME}\"")))?;
     }
     // Cargo takes what it lacks from the lock file, and leaves the other boards out of it.
     let folder = boards.join("target");
@@ -144,26 +148,12 @@ fn check_faults() -> Result<()> {
     Ok(())
 }
 
-/// Fails unless `docs/boards.md` has a line for every board that can be bought or emulated.
-fn check_table() -> Result<()> {
-    let path = step::root().join("docs/boards.md");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    for board in names()? {
-        let is_host = read(&board)?.is_none();
-        if !is_host && board != TEMPLATE && !text.contains(&format!("\n| `{board}` | ")) {
-            bail!("docs/boards.md has no line for boards/{board} in its table");
-        }
-    }
-    Ok(())
-}
-
 /// Fails unless `[pins]` of a board names the pins of its program.
-fn check_pins(board: &str) -> Result<()> {
-    let Some(file) = read(board)? else { return Ok(()) };
-    let listed: BTreeSet<String> = file.pins.into_keys().collect();
+fn check_pins(board: &str, file: &BoardToml) -> Result<()> {
+    let listed: BTreeSet<String> = file.pins.keys().cloned().collect();
     let mut used = BTreeSet::new();
     for path in step::output_of("git", &["ls-files", &format!("boards/{board}/src/*.rs")])?.lines() {
-        let text = fs::read_to_string(step::root().join(path))?;
+        let text = step::read(path)?;
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         used.extend(words.filter(|word| is_pin(word)).map(str::to_owned));
     }
@@ -183,8 +173,8 @@ fn is_pin(word: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// The folders under `boards/` that are boards, sorted.
-pub(crate) fn names() -> Result<Vec<String>> {
+/// The folders under `boards/` that are boards, sorted, with what [`read`] gives.
+fn all() -> Result<Vec<(String, Option<BoardToml>)>> {
     let folder = step::root().join("boards");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut names = Vec::new();
@@ -196,14 +186,13 @@ pub(crate) fn names() -> Result<Vec<String>> {
         }
     }
     names.sort();
-    Ok(names)
+    names.into_iter().map(|name| Ok((name.clone(), read(&name)?))).collect()
 }
 
 /// The boards whose images are part of a release: all but the programs of the host, and the one to copy.
 pub(crate) fn released() -> Result<Vec<String>> {
-    let mut released = names()?;
-    released.retain(|board| board != TEMPLATE && board != "native");
-    Ok(released)
+    let is_released = |(board, file): (String, Option<BoardToml>)| file.is_some().then_some(board);
+    Ok(all()?.into_iter().filter_map(is_released).filter(|board| board != TEMPLATE).collect())
 }
 
 /// Fails unless a folder has the ELF file of a board, and a UF2 file where its boot loader takes one.
@@ -222,11 +211,7 @@ pub(crate) fn check_image_files(board: &str, folder: &Path) -> Result<()> {
 
 /// The compiler targets of all boards.
 pub(crate) fn targets() -> Result<Vec<String>> {
-    let mut targets = Vec::new();
-    for board in names()? {
-        targets.extend(read(&board)?.map(|file| file.target));
-    }
-    Ok(targets)
+    Ok(all()?.into_iter().filter_map(|(_, file)| Some(file?.target)).collect())
 }
 
 /// Reads the `board.toml` of a board; `None` for a program of the host, which has none.

@@ -1,14 +1,13 @@
 //! The book (`book/`, `docs/`), and the links of every document.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use crate::install;
 use crate::python;
-use crate::step;
+use crate::step::{self, read};
 use crate::workspace;
 
 /// Builds the book, with the help of every command in it. It fetches nothing once its tools are there.
@@ -32,10 +31,11 @@ pub(crate) fn build() -> Result<()> {
 /// Fails where a document links to a file or heading or names a task that is not there, or where the book lacks a page of `docs/`.
 pub(crate) fn check_links(steps: &[&str]) -> Result<()> {
     let listed = step::output_of("git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.md"])?;
+    let summary = read("docs/SUMMARY.md")?;
     let mut broken = Vec::new();
     let mut links = 0;
     for document in listed.lines().filter(|document| step::root().join(document).exists()) {
-        let text = read(Path::new(document))?;
+        let text = read(document)?;
         broken.extend(unknown_tasks(&text, steps).map(|task| format!("{document}: no `cargo xtask {task}`")));
         for target in targets(&text) {
             links += 1;
@@ -44,7 +44,7 @@ pub(crate) fn check_links(steps: &[&str]) -> Result<()> {
             }
         }
         let page = document.strip_prefix("docs/").filter(|page| *page != "SUMMARY.md");
-        if page.is_some_and(|page| !summary().contains(&format!("({page})"))) {
+        if page.is_some_and(|page| !summary.contains(&format!("({page})"))) {
             broken.push(format!("docs/SUMMARY.md has no line for {document}"));
         }
     }
@@ -53,15 +53,6 @@ pub(crate) fn check_links(steps: &[&str]) -> Result<()> {
     }
     println!("    {links} links");
     Ok(())
-}
-
-fn summary() -> String {
-    read(Path::new("docs/SUMMARY.md")).unwrap_or_default()
-}
-
-fn read(document: &Path) -> Result<String> {
-    let path = step::root().join(document);
-    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The lines of a document that are not code.
@@ -103,7 +94,7 @@ fn fault(document: &Path, target: &str) -> Result<Option<&'static str>> {
     let mut text = if anchor.is_empty() { return Ok(None) } else { read(&file)? };
     // A page of the book may stand for a document elsewhere.
     if let Some(elsewhere) = text.strip_prefix("{{page ").and_then(|rest| rest.split("}}").next()) {
-        text = read(&file.parent().unwrap_or(Path::new("")).join(elsewhere))?;
+        text = read(file.parent().unwrap_or(Path::new("")).join(elsewhere))?;
     }
     let anchors: BTreeSet<String> =
         prose(&text).filter(|line| line.starts_with('#')).map(anchor_of).collect();

@@ -13,10 +13,8 @@ pub(crate) fn print() -> Result<()> {
 
 /// Fails unless `docs/architecture.md` shows the graph as it is.
 pub(crate) fn check() -> Result<()> {
-    let path = step::root().join("docs/architecture.md");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     anyhow::ensure!(
-        text.contains(&graph()?),
+        step::read("docs/architecture.md")?.contains(&graph()?),
         "docs/architecture.md shows other crates than there are; put the output of `cargo xtask crates` there"
     );
     Ok(())

@@ -11,7 +11,6 @@
 
 mod boards;
 mod book;
-mod browser;
 mod crates;
 mod formats;
 mod install;

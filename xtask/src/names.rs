@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::step;
 
@@ -13,8 +13,7 @@ const SHARED: [&str; 1] = ["Error"];
 pub(crate) fn check() -> Result<()> {
     let mut owners: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in step::output_of("git", &["ls-files", "*.rs"])?.lines().filter(|path| is_product(path)) {
-        let text = std::fs::read_to_string(step::root().join(path))
-            .with_context(|| format!("cannot read {path}"))?;
+        let text = step::read(path)?;
         let mut names: Vec<&str> = text.lines().filter_map(defined).collect();
         names.sort_unstable();
         names.dedup();

@@ -50,8 +50,7 @@ fn pack(folder: &Path, program: &Path, wheel: &Path, wheel_name: &str) -> Result
         let images = folder.join("images");
         step::run(&program, &["boards", "build", &board, "--out", &images.to_string_lossy()])?;
     }
-    let changelog = fs::read_to_string(step::root().join("CHANGELOG.md"))?;
-    fs::write(folder.join("NOTES.md"), notes(&changelog, &fs::read(&command)?)?)?;
+    fs::write(folder.join("NOTES.md"), notes(&step::read("CHANGELOG.md")?, &fs::read(&command)?)?)?;
     let listed = step::output_in(folder, "find", &[".", "-type", "f", "-printf", "%P\\n"])?;
     let mut files: Vec<&str> = listed.lines().collect();
     files.sort_unstable();

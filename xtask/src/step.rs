@@ -95,6 +95,12 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
+/// The text of a file of the repository.
+pub(crate) fn read(path: impl AsRef<Path>) -> Result<String> {
+    let path = root().join(path);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
 /// A command that runs at the root of the repository and asks nothing.
 pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);

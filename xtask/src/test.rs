@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::boards;
 use crate::book;
-use crate::browser;
 use crate::crates;
 use crate::formats;
 use crate::install;
@@ -16,7 +15,7 @@ use crate::release;
 use crate::step::{self, Step};
 use crate::versions;
 use crate::wheel;
-use crate::workspace::{EVERY_COMMAND, linted};
+use crate::workspace::{self, EVERY_COMMAND, linted};
 
 /// The target of the emulated board.
 const TARGET: &str = "thumbv7em-none-eabihf";
@@ -46,7 +45,7 @@ const STEPS: &[Step] = &[
     long("flashing", "flash boards that are not there through debug probes and by boot ROMs", flashing),
     long("formats", "read run folders with Python's mcap and pandas", formats::test),
     long("python", "build the Python package and test its wheel", wheel::test),
-    long("browser", "look at the live page in a real browser", browser::test),
+    long("browser", "look at the live page in a real browser", browser),
     long("fuzz", "lint the fuzz targets", || step::run_in("fuzz", "cargo", &["clippy", "--locked", "--", "-D", "warnings"])),
     long("docs", "build the documentation without a warning, and the book", docs),
     long("package", "package every crate that is not a board", package),
@@ -130,6 +129,14 @@ fn flashing() -> Result<()> {
     let features = ["--features", "fabswarm/flash", "--", "-D", "warnings"];
     cargo(&[&lint[..], &tests[..], &features[..]].concat())?;
     cargo(&["test", "--package", "fabswarm-flash", "--features", "drivers", "--locked", "--tests"])
+}
+
+/// The live page in a real browser, which is installed where it is missing.
+fn browser() -> Result<()> {
+    install::chromium()?;
+    let program = workspace::build_command()?;
+    let arguments = ["test", "--test", "browser", "--", "--ignored", "--test-threads", "2"];
+    linted(&arguments, &[("FABSWARM", &program.to_string_lossy())])
 }
 
 fn doctests() -> Result<()> {

@@ -1,10 +1,8 @@
 //! Fails where files name different versions of fabswarm, or of the Rust that it needs.
 
-use std::fs;
-
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::step;
+use crate::step::{self, read};
 
 pub(crate) fn check() -> Result<()> {
     let manifest = read("Cargo.toml")?;
@@ -38,10 +36,6 @@ pub(crate) fn check() -> Result<()> {
     }
     println!("    fabswarm {version}, Rust {rust}: {} manifests", manifests.lines().count());
     Ok(())
-}
-
-fn read(path: &str) -> Result<String> {
-    fs::read_to_string(step::root().join(path)).with_context(|| format!("cannot read {path}"))
 }
 
 /// The text of a key at the start of a line.
