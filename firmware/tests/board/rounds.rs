@@ -40,6 +40,14 @@ fn a_mark_is_said_back_behind_all_that_came_before_it() {
     assert_eq!(telemetry(&said).len(), 3);
 }
 
+/// Its first steps lead to where nothing can be computed.
+#[test]
+fn a_board_that_cannot_compute_on_stops_and_says_so() {
+    let page = page_with(5, Pace::Air, |page| page.agent.steps.x = 1e30);
+    let told = telemetry(&said(&page, [Packet::Start { air_round: 0 }, over(0), over(1), over(2)]));
+    assert!(!told[0].is_stopped && told.last().unwrap().is_stopped, "{told:?}");
+}
+
 /// The state in which a board first differs would be gone a round later.
 #[test]
 fn a_board_that_comes_to_another_state_than_expected_stays_in_it() {

@@ -288,6 +288,24 @@ fn a_hello_of_another_format_or_shape_is_refused() {
     assert_eq!(agents[0].receive(Origin::Clear, &out[..length]), Received::Refused(Refusal::Shape));
 }
 
+/// Without a key anybody may open an epoch of more members than an agent has room for.
+#[test]
+fn a_peer_too_many_is_refused() {
+    let mut agent = agent(config(0));
+    let epoch = numbered(2);
+    let header = MembersHeader { sender: 1, epoch, round: 0, rounds_left: 9 };
+    let opened = agent.receive(Origin::Clear, &encoded(Frame::Members(header, &[0xFF, 3])));
+    assert_eq!(opened, Received::NewEpoch);
+    let payload = [0; 1 + 8 * WORDS];
+    let received = (1..10).map(|sender| {
+        let header = DataHeader { sender, epoch: epoch.tag(), round: 0 };
+        agent.receive(Origin::Clear, &encoded(Frame::Data(header, &payload)))
+    });
+    let mut expected = [Received::Taken; 9];
+    expected[8] = Received::Refused(Refusal::NoRoom);
+    assert_eq!(received.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_fault_says_what_is_wrong() {
     let fault = |x| {
@@ -295,6 +313,7 @@ fn a_fault_says_what_is_wrong() {
         let mut agent = agent(Config { steps, order: Order::CombineFirst, ..config(2) });
         let fault = (0..5).find_map(|_| agent.end_round().fault);
         assert_eq!((agent.end_round().fault, agent.fault()), (fault, fault));
+        assert_eq!(agent.receive(Origin::Clear, &[]), Received::Refused(Refusal::Stopped));
         fault.map(|fault| fault.cause)
     };
     assert_eq!(fault(f32::INFINITY), Some(FaultCause::DecisionNotFinite));

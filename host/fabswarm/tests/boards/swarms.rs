@@ -155,41 +155,30 @@ fn any_trouble() -> impl Strategy<Value = (&'static str, String)> {
         let maybe = |flag: &'static str, values: BoxedStrategy<String>| {
             proptest::option::of(values.prop_map(move |value| format!(" --{flag} '{value}'")))
                 .prop_map(Option::unwrap_or_default)
+                .boxed()
         };
         let one_of = |values: &'static [&'static str]| {
             proptest::sample::select(values).prop_map(str::to_owned).boxed()
         };
-        let outages = (
+        let flags = vec![
             maybe("crashes", some_agents(agents, rounds, &["", " forgets"]).boxed()),
             maybe("frozen", some_agents(agents, rounds, &[""]).boxed()),
             maybe("radio-off", some_agents(agents, rounds, &[""]).boxed()),
-        );
-        let links = (
             maybe("iid-loss", one_of(&["0.1", "0.3", "0.5"])),
             maybe("delay-rounds", one_of(&["1", "3"])),
             maybe("duplication", one_of(&["0.3"])),
             maybe("reordering", one_of(&["0.3"])),
             maybe("replay", one_of(&["0.3"])),
-        );
-        let frames = (
             maybe("width", one_of(&["half", "byte"])),
             maybe("gather-rounds", one_of(&["3", "10"])),
             maybe("mode", one_of(&["free-running"])),
-            one_of(&["ring", "complete", "erdos-renyi"]),
-        );
+            one_of(&[" --topology ring", " --topology complete", " --topology erdos-renyi"]),
+        ];
         let places = proptest::sample::select(vec!["native", "native:1,in-process", "qemu:1,native"]);
-        (places, 1..100_u32, outages, links, frames).prop_map(
-            move |(places, seed, outages, links, frames)| {
-                let (crashes, frozen, silent) = outages;
-                let (loss, delay, duplication, reordering, replay) = links;
-                let (width, gather, mode, topology) = frames;
-                let faults = [crashes, frozen, silent, loss, delay, duplication, reordering, replay].concat();
-                let swarm =
-                    format!("--agents {agents} --rounds {rounds} --seed {seed} --topology {topology}");
-                let ending = "--descend-rounds 5 --error-below 0";
-                (places, format!("{swarm}{faults}{width}{gather}{mode} {ending}"))
-            },
-        )
+        (places, 1..100_u32, flags).prop_map(move |(places, seed, flags)| {
+            let swarm = format!("--agents {agents} --rounds {rounds} --seed {seed}{}", flags.concat());
+            (places, format!("{swarm} --descend-rounds 5 --error-below 0"))
+        })
     })
 }
 
