@@ -4,7 +4,8 @@ use embassy_time::{Duration, Instant, Timer};
 use fabswarm_shared::{packet::RadioState, provisioning::Pace};
 
 mod airtime;
-mod backoff;
+#[cfg(test)]
+pub(crate) mod fake;
 mod fragmented;
 mod listening;
 mod queue;
@@ -14,7 +15,6 @@ mod split;
 mod timing;
 
 pub use airtime::AirtimeLimit;
-use backoff::Backoff;
 pub use fragmented::{FragmentedLink, packets_of};
 pub use listening::{ListeningLink, RadioQueue, keep_listening};
 pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
@@ -27,8 +27,6 @@ pub use timing::{SendDelay, StampClock};
 pub enum AirKind {
     /// A host, which gets them by cable.
     Host,
-    /// A channel that anyone may use at any time.
-    Shared,
     /// A channel on which everyone has a time: a packet that cannot be sent at once must not be sent later.
     Slots {
         /// By how much it may be late.
@@ -39,11 +37,10 @@ pub enum AirKind {
 impl From<Pace> for AirKind {
     fn from(pace: Pace) -> Self {
         match pace {
-            Pace::Air => Self::Host,
-            Pace::Period { .. } => Self::Shared,
             Pace::Slots { superframe, .. } => {
                 Self::Slots { late: Duration::from_micros((superframe.guard_us / 2).into()) }
             }
+            Pace::Air | Pace::Retired => Self::Host,
         }
     }
 }

@@ -113,25 +113,15 @@ impl<L: Link> Link for MarkedLink<'_, L> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::link::fake::FakeLink;
     use embassy_futures::block_on;
-    use std::vec::Vec;
-
-    /// Takes everything at once.
-    struct EmptyAir;
-
-    impl Link for EmptyAir {
-        async fn send(&mut self, _: &[u8]) {}
-
-        async fn receive(&mut self, _: &mut [u8]) -> usize {
-            1
-        }
-    }
+    use std::{vec, vec::Vec};
 
     #[test]
     fn packets_are_marked_and_slots_where_they_begin_one() {
         let (seen, slot_at) = (RefCell::new(Vec::new()), Instant::from_ticks(1));
         let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
-        let mut air = EmptyAir;
+        let mut air = FakeLink::hearing([vec![1]]);
         let mut link = MarkedLink::new(&mut air, Some(&marks));
         block_on(async {
             link.send_at(&[1], Instant::MIN).await;

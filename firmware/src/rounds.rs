@@ -136,29 +136,18 @@ where
 
     /// Goes through all rounds and then answers the host, forever. Returns when the host wants to replace the page before that.
     pub(crate) async fn run(&mut self) {
-        if self.wait_for_the_host().await.is_break() {
+        if self.wait_for_the_host().await.is_break() || self.run_in_slots().await.is_break() {
             return;
         }
-        if self.run_in_slots().await.is_break() {
-            return;
-        }
-        let mut round_ends = Instant::now();
         while self.agent.round() < self.page.rounds && !self.is_held {
-            round_ends = match self.page.pace {
-                Pace::Air | Pace::Slots { .. } => Instant::MAX,
-                // Counted from the end of the previous round: a late round does not shift the others.
-                Pace::Period { us } => round_ends + Duration::from_micros(us.into()),
-            };
             if S::IS_THERE {
                 self.readings.request(self.agent.round());
-                // A host that simulates the air must know the reading before it ends the round.
-                if self.page.pace == Pace::Air {
-                    let reading = self.readings.wait(READ_WITHIN).await;
-                    self.note_reading(reading);
-                }
+                // The host must know the reading before it ends the round.
+                let reading = self.readings.wait(READ_WITHIN).await;
+                self.note_reading(reading);
             }
             self.broadcast().await;
-            let digest = self.hear_until(round_ends).await;
+            let digest = self.hear_round().await;
             self.end_round(digest);
         }
         if !self.is_held {
@@ -168,18 +157,24 @@ where
         loop {
             match self.next_event(Instant::MAX).await {
                 RoundEvent::Missed => self.report().await,
-                RoundEvent::StateRequest(from) => self.send_state(from).await,
-                RoundEvent::Mark(number) => self.echo_mark(number).await,
-                RoundEvent::Identify if F::CAN_WRITE => self.health.set_light(true),
                 RoundEvent::Service if F::CAN_WRITE => return,
-                RoundEvent::Identify
-                | RoundEvent::Service
-                | RoundEvent::Short
-                | RoundEvent::Over(_)
-                | RoundEvent::Start(_)
-                | RoundEvent::Late
-                | RoundEvent::Retimed => {}
+                event => self.answer(event).await,
             }
+        }
+    }
+
+    /// Answers what the host may ask for at any time.
+    pub(crate) async fn answer(&mut self, event: RoundEvent) {
+        match event {
+            RoundEvent::StateRequest(from) => {
+                let agent = &self.agent;
+                self.sender.post(|out| agent.write_state(from, out)).await;
+            }
+            RoundEvent::Mark(number) => {
+                self.sender.post(|out| Packet::Mark { number }.encode(out).ok()).await;
+            }
+            RoundEvent::Identify if F::CAN_WRITE => self.health.set_light(true),
+            _ => {}
         }
     }
 
@@ -222,12 +217,11 @@ where
         self.report().await;
     }
 
-    /// Receives until the round is over and returns the digest that the host expects, if it knows one.
-    async fn hear_until(&mut self, deadline: Instant) -> Option<u32> {
+    /// Receives until the host ends the round and returns the digest that it expects, if it knows one.
+    async fn hear_round(&mut self) -> Option<u32> {
         loop {
-            match self.next_event(deadline).await {
+            match self.next_event(Instant::MAX).await {
                 RoundEvent::Over(digest) => return digest,
-                RoundEvent::Late => return None,
                 // An await in one place takes less flash than in two.
                 event @ (RoundEvent::Start(_) | RoundEvent::Missed) => {
                     if let RoundEvent::Start(air_round) = event {
@@ -236,16 +230,8 @@ where
                     self.broadcast().await;
                 }
                 RoundEvent::Short => self.ask_again().await,
-                RoundEvent::Retimed => {}
-                RoundEvent::StateRequest(from) => self.send_state(from).await,
-                RoundEvent::Identify => self.health.set_light(true),
                 // A page is not replaced while a trial runs.
-                event @ (RoundEvent::Mark(_) | RoundEvent::Service) => {
-                    if let RoundEvent::Mark(number) = event {
-                        self.echo_mark(number).await;
-                    }
-                    self.report_unhosted().await;
-                }
+                event => self.answer(event).await,
             }
         }
     }
@@ -418,22 +404,6 @@ where
         let (air_round, from) = (self.air_round, self.relayed);
         self.asked = Some((air_round, from));
         self.sender.post(|out| Packet::Again { air_round, from }.encode(out).ok()).await;
-    }
-
-    pub(crate) async fn send_state(&mut self, from: u32) {
-        let agent = &self.agent;
-        self.sender.post(|out| agent.write_state(from, out)).await;
-    }
-
-    pub(crate) async fn echo_mark(&mut self, number: u32) {
-        self.sender.post(|out| Packet::Mark { number }.encode(out).ok()).await;
-    }
-
-    /// Tells a host that did not start this trial that the board is in the middle of one.
-    pub(crate) async fn report_unhosted(&mut self) {
-        if self.page.pace != Pace::Air {
-            self.report().await;
-        }
     }
 
     pub(crate) async fn report(&mut self) {

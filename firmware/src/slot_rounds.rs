@@ -51,36 +51,16 @@ where
             if let Some((round, senders)) = self.log.take_left() {
                 self.sender.post(|out| Packet::Taken { round, senders: &senders }.encode(out).ok()).await;
             }
-            match event {
-                RoundEvent::Late => {}
-                RoundEvent::StateRequest(from) => {
-                    self.send_state(from).await;
-                    continue;
+            if event == RoundEvent::Service && F::CAN_WRITE && begun.elapsed() < SERVICE_FOR {
+                return ControlFlow::Break(());
+            }
+            if event != RoundEvent::Late {
+                self.answer(event).await;
+                // A host that did not start this trial learns that the board is in the middle of one. Its page is not replaced.
+                if matches!(event, RoundEvent::Mark(_) | RoundEvent::Service) {
+                    self.report().await;
                 }
-                RoundEvent::Mark(number) => {
-                    self.echo_mark(number).await;
-                    self.report_unhosted().await;
-                    continue;
-                }
-                RoundEvent::Identify => {
-                    self.health.set_light(true);
-                    continue;
-                }
-                RoundEvent::Service if F::CAN_WRITE && begun.elapsed() < SERVICE_FOR => {
-                    return ControlFlow::Break(());
-                }
-                // A page is not replaced while a trial runs.
-                RoundEvent::Service => {
-                    self.report_unhosted().await;
-                    continue;
-                }
-                RoundEvent::Over(_)
-                | RoundEvent::Start(_)
-                | RoundEvent::Short
-                | RoundEvent::Missed
-                | RoundEvent::Retimed => {
-                    continue;
-                }
+                continue;
             }
             match due.task {
                 SlotTask::Found => info!("nobody was heard: agent {} keeps its own time", id),

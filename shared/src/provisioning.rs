@@ -135,11 +135,9 @@ pub enum WriteError {
 pub enum Pace {
     /// The host, which plays the air and knows what is still on its way.
     Air,
-    /// The agent's own clock, with the newest of what it heard.
-    Period {
-        /// Length of a round.
-        us: u32,
-    },
+    /// No rule. It keeps the place of a former one, so that the numbers of the others stay as they are; such pages are refused.
+    #[doc(hidden)]
+    Retired,
     /// The swarm's clocks together, in slots.
     Slots {
         /// The slots of all agents.
@@ -165,7 +163,7 @@ pub enum Pace {
 ///     chip: None,
 ///     boot_floor: 1,
 ///     agent: Config::founder(3, 10),
-///     pace: Pace::Period { us: 20_000 },
+///     pace: Pace::Air,
 ///     rounds: 1000,
 ///     save_every: 0,
 ///     start: &[0.0; 3],
@@ -280,9 +278,12 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
         if body.schema != wire::SCHEMA {
             return Err(Error::Schema { page: body.schema, firmware: wire::SCHEMA });
         }
-        if let Pace::Slots { superframe, .. } = body.pace
-            && (!superframe.is_sound() || body.agent.id >= superframe.agents)
-        {
+        let has_pace = match body.pace {
+            Pace::Air => true,
+            Pace::Retired => false,
+            Pace::Slots { superframe, .. } => superframe.is_sound() && body.agent.id < superframe.agents,
+        };
+        if !has_pace {
             return Err(Error::Malformed);
         }
         let (start, words) = words.split_at_checked(body.start_words.into()).ok_or(Error::Malformed)?;

@@ -103,29 +103,12 @@ fn copy(whole: &[u8], packet: &mut [u8]) -> usize {
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use super::super::fake::FakeLink;
     use super::*;
     use embassy_futures::block_on;
     use proptest::{collection::vec, prelude::*};
     use std::collections::VecDeque;
     use std::vec::Vec;
-
-    /// A radio that brings these packets, a millisecond apart.
-    struct Heard(VecDeque<Vec<u8>>, u64);
-
-    impl Link for Heard {
-        async fn send(&mut self, _: &[u8]) {}
-
-        async fn receive(&mut self, packet: &mut [u8]) -> usize {
-            let Some(heard) = self.0.pop_front() else { core::future::pending().await };
-            self.1 += 1;
-            packet[..heard.len()].copy_from_slice(&heard);
-            heard.len()
-        }
-
-        fn arrived(&self) -> Option<Instant> {
-            Some(Instant::from_millis(self.1))
-        }
-    }
 
     /// The packets of a frame.
     fn packets_of_frame(sender: u16, number: u16) -> Vec<Vec<u8>> {
@@ -136,7 +119,7 @@ mod tests {
 
     /// Hears `packets`, and returns how many whole frames they were.
     fn whole_frames<const SLOTS: usize>(packets: Vec<Vec<u8>>) -> usize {
-        let mut link = FragmentedLink::<_, 31, 128, SLOTS>::new(Heard(packets.into(), 0));
+        let mut link = FragmentedLink::<_, 31, 128, SLOTS>::new(FakeLink::hearing(packets));
         let mut packet = [0; 128];
         let mut whole = 0;
         // It waits for ever when nothing is left.
@@ -186,7 +169,8 @@ mod tests {
 
     #[test]
     fn a_frame_that_fits_one_packet_needs_no_slots() {
-        let mut link = FragmentedLink::<_, 64, 32, 1>::new(Heard([[&[1][..], &[7; 32]].concat()].into(), 0));
+        let mut link =
+            FragmentedLink::<_, 64, 32, 1>::new(FakeLink::hearing([[&[1][..], &[7; 32]].concat()]));
         let mut packet = [0; 32];
         assert_eq!((block_on(link.receive(&mut packet)), packet), (32, [7; 32]));
     }
@@ -199,7 +183,7 @@ mod tests {
             for place in 1..parts.len() {
                 let mut packets = parts.clone();
                 packets.insert(place, forged.clone());
-                let mut link = FragmentedLink::<_, 31, 128, 4>::new(Heard(packets.into(), 0));
+                let mut link = FragmentedLink::<_, 31, 128, 4>::new(FakeLink::hearing(packets));
                 let mut packet = [0; 128];
                 while block_on(link.receive(&mut packet)) != 100 {}
                 assert_eq!(link.arrived(), Some(Instant::from_millis(1)), "{forged:?} at {place}");

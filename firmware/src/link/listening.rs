@@ -1,10 +1,10 @@
 //! A radio that listens while its board does something else.
 
-use super::{AirKind, Backoff, Link};
+use super::{AirKind, Link};
 use core::{cell::Cell, future::Future, pin::pin};
 use embassy_futures::select::{Either, select};
 use embassy_sync::{blocking_mutex::raw::NoopRawMutex, channel::Channel};
-use embassy_time::{Duration, Instant, Timer};
+use embassy_time::{Duration, Instant};
 use fabswarm_shared::packet::RadioState;
 use heapless::Vec;
 
@@ -30,8 +30,8 @@ pub struct RadioQueue<const MTU: usize, const SENT: usize> {
     heard: Channel<NoopRawMutex, RadioPacket<MTU>, HEARD>,
     /// Packets to be sent, and when.
     sent: Channel<NoopRawMutex, (Vec<u8, MTU>, Instant), SENT>,
-    /// The arguments of [`Link::start`].
-    start: Cell<Option<(u16, u32, AirKind)>>,
+    /// By how much a packet may be late for its slot.
+    late: Cell<Option<Duration>>,
     /// Packets sent since one was heard.
     unheard: Cell<u32>,
     radio_state: Cell<Option<RadioState>>,
@@ -44,7 +44,7 @@ impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
         Self {
             heard: Channel::new(),
             sent: Channel::new(),
-            start: Cell::new(None),
+            late: Cell::new(None),
             unheard: Cell::new(0),
             radio_state: Cell::new(None),
         }
@@ -75,23 +75,19 @@ impl<const MTU: usize, const SENT: usize> Default for RadioQueue<MTU, SENT> {
     }
 }
 
-/// Moves packets between a radio and its queue, forever. It stops listening only to send, and looks at the channel before.
+/// Moves packets between a radio and its queue, forever. It stops listening only to send.
 pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
     radio: &mut R,
     queue: &RadioQueue<MTU, SENT>,
 ) -> ! {
-    let mut backoff = Backoff::new();
     let (mut busy, mut restarts) = (0, 0);
     let mut is_late = false;
     loop {
         let (packet, at) = queue.hear_until(radio, queue.sent.receive()).await;
-        if let Some((sender, boot, air)) = queue.start.take() {
-            radio.start(sender, boot, air);
-            backoff.start(sender, boot, air);
-        }
         // What has no time of its own goes with the packet before it.
         if at > Instant::MIN {
-            is_late = backoff.is_late(at);
+            // It would tell a wrong time, in the slot of another board.
+            is_late = queue.late.get().is_some_and(|late| Instant::now() > at + late);
         }
         if is_late {
             warn!("a packet is late for its slot: it is dropped");
@@ -99,17 +95,8 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
         }
         let unheard = queue.unheard.get() + 1;
         queue.unheard.set(unheard % SILENT_SENDS);
-        let mut attempt = 0;
-        while let Some(pause) = backoff.pause(attempt) {
-            // A timer takes a while even for nothing, and in slots every microsecond tells the time.
-            if pause > Duration::MIN {
-                queue.hear_until(radio, Timer::after(pause)).await;
-            }
-            if radio.try_send_at(&packet, at).await {
-                break;
-            }
-            // The packet is lost after the last attempt, as any other.
-            attempt += 1;
+        // Where the channel is busy the packet is lost, as any other.
+        if !radio.try_send_at(&packet, at).await {
             busy += 1;
         }
         if unheard == SILENT_SENDS {
@@ -137,8 +124,11 @@ impl<'a, const MTU: usize, const SENT: usize> ListeningLink<'a, MTU, SENT> {
 }
 
 impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> {
-    fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
-        self.queue.start.set(Some((sender, boot, air)));
+    fn start(&mut self, _: u16, _: u32, air: AirKind) {
+        self.queue.late.set(match air {
+            AirKind::Slots { late } => Some(late),
+            AirKind::Host => None,
+        });
     }
 
     async fn send(&mut self, packet: &[u8]) {
@@ -173,34 +163,36 @@ impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> 
 #[cfg(test)]
 mod tests {
     extern crate std;
-    use super::super::SplitLink;
+    use super::super::{SplitLink, fake::FakeLink};
     use super::*;
+    use core::future::pending;
     use embassy_futures::{block_on, select::select, yield_now};
+    use embassy_time::Timer;
     use fabswarm_shared::packet::{FRAME_OFFSET, Packet};
     use std::vec::Vec;
 
     const SLOTS: AirKind = AirKind::Slots { late: Duration::from_millis(1) };
 
-    /// A radio on which a packet takes a while to arrive, and is lost if the board stops listening meanwhile.
-    struct SlowRadio<'a> {
-        heard: u8,
-        sent: &'a Cell<u32>,
-        started: &'a Cell<Option<u16>>,
+    async fn turns(count: u32) {
+        for _ in 0..count {
+            yield_now().await;
+        }
     }
 
-    impl Link for SlowRadio<'_> {
-        fn start(&mut self, sender: u16, _: u32, _: AirKind) {
-            self.started.set(Some(sender));
-        }
+    /// A radio on which a packet takes a while to arrive, and is lost if the board stops listening meanwhile.
+    #[derive(Default)]
+    struct SlowRadio {
+        heard: u8,
+        sent: u32,
+    }
 
+    impl Link for SlowRadio {
         async fn send(&mut self, _: &[u8]) {
-            self.sent.set(self.sent.get() + 1);
+            self.sent += 1;
         }
 
         async fn receive(&mut self, packet: &mut [u8]) -> usize {
-            for _ in 0..20 {
-                yield_now().await;
-            }
+            turns(20).await;
             self.heard += 1;
             packet[0] = self.heard;
             1
@@ -211,28 +203,12 @@ mod tests {
         }
     }
 
-    /// A cable that takes everything and brings nothing.
-    struct SilentLink;
-
-    impl Link for SilentLink {
-        async fn send(&mut self, _: &[u8]) {}
-
-        async fn receive(&mut self, _: &mut [u8]) -> usize {
-            core::future::pending().await
-        }
-    }
-
     /// Sends telemetry while frames arrive, and returns what was heard.
-    async fn hear_while_telling(link: &mut SplitLink<impl Link, SilentLink, 16>, packets: usize) -> Vec<u8> {
+    async fn hear_while_telling(link: &mut SplitLink<impl Link, FakeLink, 16>, packets: usize) -> Vec<u8> {
         let mut heard = Vec::new();
         for _ in 0..1000 {
-            let pause = async {
-                for _ in 0..5 {
-                    yield_now().await;
-                }
-            };
             let mut packet = [0; 16];
-            if let Either::Second(_) = select(pause, link.receive(&mut packet)).await {
+            if let Either::Second(_) = select(turns(5), link.receive(&mut packet)).await {
                 heard.push(packet[FRAME_OFFSET]);
                 if heard.len() == packets {
                     break;
@@ -248,15 +224,13 @@ mod tests {
     /// Regression: whatever was sent by the cable lost what was arriving by radio.
     #[test]
     fn telemetry_loses_no_frame() {
-        let (sent, started) = (Cell::new(0), Cell::new(None));
-        let radio = || SlowRadio { heard: 0, sent: &sent, started: &started };
-        let mut bare = SplitLink::new(radio(), SilentLink);
+        let mut bare = SplitLink::new(SlowRadio::default(), FakeLink::default());
         bare.start(7, 1, SLOTS);
         assert_eq!(block_on(hear_while_telling(&mut bare, 10)), [], "the fault that this link is for");
         let queue = RadioQueue::<8, 2>::new();
-        let mut link = SplitLink::new(ListeningLink::new(&queue), SilentLink);
+        let mut link = SplitLink::new(ListeningLink::new(&queue), FakeLink::default());
         link.start(7, 1, SLOTS);
-        let mut radio = radio();
+        let mut radio = SlowRadio::default();
         // The radio's task never ends.
         let Either::Second(heard) =
             block_on(select(keep_listening(&mut radio, &queue), hear_while_telling(&mut link, 10)));
@@ -266,105 +240,53 @@ mod tests {
 
     #[test]
     fn what_waits_is_sent_and_what_does_not_fit_is_dropped() {
-        let (sent, started) = (Cell::new(0), Cell::new(None));
-        let mut radio = SlowRadio { heard: 0, sent: &sent, started: &started };
+        let mut radio = SlowRadio::default();
         let queue = RadioQueue::<8, 2>::new();
         let mut link = ListeningLink::new(&queue);
-        link.start(7, 1, SLOTS);
         // Two wait; the third finds no room, and the last is too long.
         for packet in [&[1; 8][..], &[2; 8], &[3; 8], &[4; 9]] {
             block_on(link.send(packet));
         }
-        block_on(select(keep_listening(&mut radio, &queue), async {
-            for _ in 0..50 {
-                yield_now().await;
-            }
-        }));
-        assert_eq!((sent.get(), started.get()), (2, Some(7)));
+        block_on(select(keep_listening(&mut radio, &queue), turns(50)));
+        assert_eq!(radio.sent, 2);
         // The board reads nothing meanwhile: the radio is not held up, and the oldest wait.
-        block_on(select(keep_listening(&mut radio, &queue), async {
-            for _ in 0..1000 {
-                yield_now().await;
-            }
-        }));
+        block_on(select(keep_listening(&mut radio, &queue), turns(1000)));
         let mut packet = [0; 8];
         let first = block_on(link.receive(&mut packet));
         assert_eq!((first, packet[0]), (1, 1));
         assert!(radio.heard > HEARD as u8);
     }
 
-    /// A radio that has lost its settings: it takes what is sent and hears nothing until it is set up again.
-    struct DeafRadio<'a> {
+    /// A radio whose channel may be busy, and which may have lost its settings: then it takes what is sent and hears nothing.
+    #[derive(Default)]
+    struct FaultyRadio {
+        is_busy: bool,
         is_deaf: bool,
-        restarts: &'a Cell<u32>,
+        attempts: u32,
+        restarts: u32,
     }
 
-    impl Link for DeafRadio<'_> {
-        async fn send(&mut self, _: &[u8]) {}
+    impl Link for FaultyRadio {
+        async fn send(&mut self, packet: &[u8]) {
+            self.try_send(packet).await;
+        }
+
+        async fn try_send(&mut self, _: &[u8]) -> bool {
+            self.attempts += 1;
+            !self.is_busy
+        }
 
         async fn receive(&mut self, _: &mut [u8]) -> usize {
             if self.is_deaf {
-                core::future::pending::<()>().await;
+                pending::<()>().await;
             }
             yield_now().await;
             1
         }
 
         async fn restart(&mut self) {
-            self.restarts.set(self.restarts.get() + 1);
+            self.restarts += 1;
             self.is_deaf = false;
-        }
-
-        fn radio_state(&self) -> Option<RadioState> {
-            Some(RadioState::default())
-        }
-    }
-
-    #[test]
-    fn a_radio_that_hears_nobody_is_set_up_again() {
-        let restarts = Cell::new(0);
-        let mut radio = DeafRadio { is_deaf: true, restarts: &restarts };
-        let queue = RadioQueue::<8, 2>::new();
-        let mut link = ListeningLink::new(&queue);
-        link.start(7, 1, SLOTS);
-        let sending = async {
-            for sent in 1..4 * SILENT_SENDS {
-                link.send(&[1]).await;
-                for _ in 0..5 {
-                    yield_now().await;
-                }
-                assert_eq!(restarts.get(), u32::from(sent >= SILENT_SENDS), "after {sent} packets");
-            }
-        };
-        block_on(select(keep_listening(&mut radio, &queue), sending));
-        assert_eq!(link.radio_state().map(|state| state.restarts), Some(1));
-    }
-
-    /// A channel that is busy for the first `busy` attempts.
-    struct BusyRadio<'a> {
-        busy: u32,
-        looks: &'a Cell<u32>,
-        heard: u8,
-    }
-
-    impl Link for BusyRadio<'_> {
-        async fn send(&mut self, packet: &[u8]) {
-            self.try_send(packet).await;
-        }
-
-        async fn try_send(&mut self, _: &[u8]) -> bool {
-            self.looks.set(self.looks.get() + 1);
-            self.looks.get() > self.busy
-        }
-
-        async fn receive(&mut self, packet: &mut [u8]) -> usize {
-            // One packet per pause.
-            if u32::from(self.heard) > self.looks.get() {
-                core::future::pending::<()>().await;
-            }
-            self.heard += 1;
-            packet[0] = self.heard;
-            1
         }
 
         fn radio_state(&self) -> Option<RadioState> {
@@ -372,44 +294,38 @@ mod tests {
         }
     }
 
-    /// A busy channel is looked at again and again, and what makes it busy is heard meanwhile; in a slot there is one look.
     #[test]
-    fn a_busy_channel_is_waited_for_and_heard() {
-        for (air, busy, expected) in [
-            (AirKind::Shared, 0, 1),
-            (AirKind::Shared, 3, 4),
-            (AirKind::Shared, 99, 5),
-            (SLOTS, 0, 1),
-            (SLOTS, 99, 1),
-        ] {
-            let looks = Cell::new(0);
-            let mut radio = BusyRadio { busy, looks: &looks, heard: 0 };
+    fn a_radio_that_hears_nobody_is_set_up_again() {
+        let mut radio = FaultyRadio { is_deaf: true, ..FaultyRadio::default() };
+        let queue = RadioQueue::<8, 2>::new();
+        let mut link = ListeningLink::new(&queue);
+        for sent in 1..4 * SILENT_SENDS {
+            block_on(link.send(&[1]));
+            block_on(select(keep_listening(&mut radio, &queue), turns(5)));
+            assert_eq!(radio.restarts, u32::from(sent >= SILENT_SENDS), "after {sent} packets");
+            if sent == SILENT_SENDS {
+                assert_eq!(link.radio_state().map(|state| state.restarts), Some(1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_for_a_busy_channel_is_lost_and_counted() {
+        for is_busy in [false, true] {
+            let mut radio = FaultyRadio { is_busy, ..FaultyRadio::default() };
             let queue = RadioQueue::<8, 2>::new();
             let mut link = ListeningLink::new(&queue);
-            link.start(7, 1, air);
             block_on(link.send(&[1]));
-            let over = async {
-                while looks.get() < expected {
-                    Timer::after(Duration::from_millis(1)).await;
-                }
-                // Longer than any pause: there is no further attempt.
-                Timer::after(Duration::from_millis(100)).await;
-            };
-            block_on(select(keep_listening(&mut radio, &queue), over));
-            assert_eq!(looks.get(), expected, "{air:?}, busy {busy} times");
+            block_on(select(keep_listening(&mut radio, &queue), turns(100)));
             let told = link.radio_state().unwrap();
-            assert_eq!((told.lqi, told.busy), (Some(7), busy.min(expected)), "{air:?}, busy {busy} times");
-            // A packet in every pause, and one afterwards; in a slot only then.
-            let pauses = if air == AirKind::Shared { expected } else { 1 };
-            assert_eq!(u32::from(radio.heard), pauses + 1, "{air:?}, busy {busy} times");
+            assert_eq!((radio.attempts, told.lqi, told.busy), (1, Some(7), is_busy.into()));
         }
     }
 
     /// What is behind a late packet belongs to it, up to the next one with a time.
     #[test]
     fn a_packet_that_is_late_for_its_slot_is_dropped() {
-        let looks = Cell::new(0);
-        let mut radio = BusyRadio { busy: 0, looks: &looks, heard: 0 };
+        let mut radio = FaultyRadio::default();
         let queue = RadioQueue::<8, 3>::new();
         let mut link = ListeningLink::new(&queue);
         link.start(7, 1, SLOTS);
@@ -422,6 +338,6 @@ mod tests {
             Timer::after(Duration::from_millis(60)).await;
         };
         block_on(select(keep_listening(&mut radio, &queue), sending));
-        assert_eq!(looks.get(), 1);
+        assert_eq!(radio.attempts, 1);
     }
 }

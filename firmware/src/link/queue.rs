@@ -150,26 +150,10 @@ pub(crate) async fn serve<L: Link, const PACKET: usize>(
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use super::super::fake::FakeLink;
     use super::*;
     use embassy_futures::{block_on, select::select3};
-    use std::vec::Vec;
-
-    /// A cable whose host sends and does not read.
-    struct Unread {
-        received: u8,
-    }
-
-    impl Link for Unread {
-        async fn send(&mut self, _: &[u8]) {
-            core::future::pending().await
-        }
-
-        async fn receive(&mut self, packet: &mut [u8]) -> usize {
-            self.received += 1;
-            packet[0] = self.received;
-            1
-        }
-    }
+    use std::{vec, vec::Vec};
 
     /// Regression: every packet that was not read kept the board deaf for a second.
     #[test]
@@ -180,7 +164,7 @@ mod tests {
         let (sender, from_agent) = outgoing.split();
         let radio = Cell::new(None);
         let (mut receiver, mut sender) = (PacketReceiver::new(receiver, &radio), PacketSender::new(sender));
-        let mut link = Unread { received: 0 };
+        let mut link = FakeLink { is_stuck: true, ..FakeLink::hearing((1..=100).map(|byte| vec![byte])) };
         let mut heard = Vec::new();
         let send = async {
             loop {

@@ -79,38 +79,20 @@ mod tests {
     use embedded_io_async::{ErrorKind, ErrorType};
     use std::{sync::mpsc::channel, task::Waker, thread, vec, vec::Vec};
 
-    /// A port that does not wait: one of a USB device without its host.
-    struct Unplugged(Result<usize, ErrorKind>);
-
-    impl ErrorType for Unplugged {
-        type Error = ErrorKind;
-    }
-
-    impl Read for Unplugged {
-        async fn read(&mut self, _: &mut [u8]) -> Result<usize, ErrorKind> {
-            self.0
-        }
-    }
-
-    impl Write for Unplugged {
-        async fn write(&mut self, bytes: &[u8]) -> Result<usize, ErrorKind> {
-            Ok(bytes.len())
-        }
-
-        async fn flush(&mut self) -> Result<(), ErrorKind> {
-            Ok(())
-        }
-    }
-
     /// The endpoint of a USB port, and what a host makes of it: it hands data on when a transfer ends in a short packet.
-    #[derive(Default)]
     struct Endpoint {
+        /// What a read returns at once: a USB device without its host does not wait.
+        answer: Result<usize, ErrorKind>,
         held: Vec<u8>,
         received: Vec<u8>,
         last: usize,
     }
 
     impl Endpoint {
+        const fn answering(answer: Result<usize, ErrorKind>) -> Self {
+            Self { answer, held: Vec::new(), received: Vec::new(), last: 0 }
+        }
+
         fn packet(&mut self, bytes: &[u8]) {
             self.held.extend_from_slice(bytes);
             self.last = bytes.len();
@@ -126,7 +108,7 @@ mod tests {
 
     impl Read for Endpoint {
         async fn read(&mut self, _: &mut [u8]) -> Result<usize, ErrorKind> {
-            core::future::pending().await
+            self.answer
         }
     }
 
@@ -150,7 +132,7 @@ mod tests {
     fn every_packet_reaches_a_usb_host_at_once() {
         let mut whole = 0;
         for length in 1..300 {
-            let mut link = SerialLink::<_, 400>::new(Endpoint::default());
+            let mut link = SerialLink::<_, 400>::new(Endpoint::answering(Ok(0)));
             block_on(link.send(&vec![7; length]));
             assert!(link.port.held.is_empty(), "{length} bytes");
             whole += usize::from(link.port.received.len().is_multiple_of(USB_PACKET));
@@ -164,7 +146,7 @@ mod tests {
         for answer in [Err(ErrorKind::NotConnected), Ok(0)] {
             let (sender, polled) = channel();
             thread::spawn(move || {
-                let mut link = SerialLink::<_, 64>::new(Unplugged(answer));
+                let mut link = SerialLink::<_, 64>::new(Endpoint::answering(answer));
                 let mut packet = [0; 64];
                 let receive = pin!(link.receive(&mut packet));
                 let _ = sender.send(receive.poll(&mut Context::from_waker(Waker::noop())).is_pending());

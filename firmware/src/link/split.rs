@@ -81,69 +81,29 @@ impl<R: Link, C: Link, const PACKET: usize> Link for SplitLink<R, C, PACKET> {
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use super::super::fake::FakeLink;
     use super::*;
-    use core::cell::{Cell, RefCell};
-    use core::future::pending;
     use embassy_futures::block_on;
-    use std::{vec, vec::Vec};
+    use fabswarm_shared::packet::Packet;
+    use std::vec;
 
-    /// A cable whose host reads or does not; it counts what it took.
-    struct StallingLink<'a> {
-        is_read: &'a Cell<bool>,
-        taken: &'a Cell<u32>,
-    }
-
-    impl Link for StallingLink<'_> {
-        async fn send(&mut self, _: &[u8]) {
-            if !self.is_read.get() {
-                pending::<()>().await;
-            }
-            self.taken.set(self.taken.get() + 1);
-        }
-
-        async fn receive(&mut self, _: &mut [u8]) -> usize {
-            pending().await
-        }
-    }
+    const SLOTS: AirKind = AirKind::Slots { late: Duration::from_millis(1) };
 
     /// Regression: every packet that was not read kept the radio deaf for 20 ms.
     #[test]
     fn a_host_that_does_not_read_costs_the_radio_one_timeout() {
-        let (is_read, taken) = (Cell::new(false), Cell::new(0));
-        let radio = StallingLink { is_read: &Cell::new(true), taken: &Cell::new(0) };
-        let mut link = SplitLink::<_, _, 8>::new(radio, StallingLink { is_read: &is_read, taken: &taken });
-        link.start(1, 1, AirKind::Slots { late: Duration::from_millis(1) });
+        let cable = FakeLink { is_stuck: true, ..FakeLink::default() };
+        let mut link = SplitLink::<_, _, 8>::new(FakeLink::default(), cable);
+        link.start(1, 1, SLOTS);
         let begun = Instant::now();
-        for _ in 0..100 {
-            block_on(link.send(&[0]));
-        }
+        (0..100).for_each(|_| block_on(link.send(&[0])));
         assert!(begun.elapsed() < 50 * CABLE_TIMEOUT, "{}", begun.elapsed().as_millis());
-        assert_eq!(taken.get(), 0);
+        assert_eq!(link.cable.sent.len(), 0);
         // Once the host reads again, every packet arrives.
-        is_read.set(true);
-        for _ in 0..10 {
-            block_on(link.send(&[0]));
-        }
-        assert_eq!(taken.get(), 10);
+        link.cable.is_stuck = false;
+        (0..10).for_each(|_| block_on(link.send(&[0])));
+        assert_eq!(link.cable.sent.len(), 10);
         assert!(begun.elapsed() < 50 * CABLE_TIMEOUT, "{}", begun.elapsed().as_millis());
-    }
-
-    /// A link that records what is sent and has one packet to receive.
-    struct Line<'a> {
-        told: &'a RefCell<Vec<Vec<u8>>>,
-        gives: Option<Vec<u8>>,
-    }
-
-    impl Link for Line<'_> {
-        async fn send(&mut self, packet: &[u8]) {
-            self.told.borrow_mut().push(packet.to_vec());
-        }
-
-        async fn receive(&mut self, packet: &mut [u8]) -> usize {
-            let Some(bytes) = self.gives.take() else { return pending().await };
-            packet[..bytes.len()].copy_from_slice(&bytes);
-            bytes.len()
-        }
     }
 
     /// Regression: frames went by radio wherever the board's air was, and the cable's packets were cut to 16 bytes, pages included.
@@ -151,32 +111,37 @@ mod tests {
     fn frames_go_where_the_air_is() {
         let mut frame = [7; 40];
         write_frame_header(&mut frame).unwrap();
-        for air in [AirKind::Host, AirKind::Shared, AirKind::Slots { late: Duration::from_millis(1) }] {
-            let (by_radio, by_cable) = (RefCell::default(), RefCell::default());
-            let radio = Line { told: &by_radio, gives: None };
-            let cable = Line { told: &by_cable, gives: Some(vec![9; 64]) };
-            let mut link = SplitLink::<_, _, 64>::new(radio, cable);
+        for air in [AirKind::Host, SLOTS] {
+            let mut link = SplitLink::<_, _, 64>::new(FakeLink::default(), FakeLink::hearing([vec![9; 64]]));
             link.start(1, 1, air);
             block_on(link.send(&frame));
-            let expected = match air {
-                AirKind::Host => (vec![], vec![frame.to_vec()]),
-                _ => (vec![frame[FRAME_OFFSET..].to_vec()], vec![]),
-            };
-            assert_eq!((by_radio.take(), by_cable.take()), expected);
             let mut packet = [0; 64];
             assert_eq!((block_on(link.receive(&mut packet)), packet), (64, [9; 64]));
+            let expected = match air {
+                AirKind::Host => (vec![], vec![frame.to_vec()]),
+                AirKind::Slots { .. } => (vec![frame[FRAME_OFFSET..].to_vec()], vec![]),
+            };
+            assert_eq!((link.radio.sent, link.cable.sent), expected);
         }
     }
 
-    /// A board whose air is a host ignores its radio, on which anyone can send.
+    /// Anyone can send by radio what only a host may say. A board whose air is a host ignores its radio.
     #[test]
-    fn a_host_that_is_the_air_is_alone() {
-        let told = RefCell::default();
-        let radio = Line { told: &told, gives: Some(vec![1; 4]) };
-        let cable = Line { told: &told, gives: Some(vec![2; 4]) };
-        let mut link = SplitLink::<_, _, 8>::new(radio, cable);
-        link.start(1, 1, AirKind::Host);
-        let mut packet = [0; 8];
-        assert_eq!((block_on(link.receive(&mut packet)), packet[0]), (4, 2));
+    fn whatever_comes_by_radio_is_a_frame() {
+        let mut command = [0; 8];
+        let length = Packet::Service.encode(&mut command).unwrap();
+        let forged = &command[..length];
+        for (air, expected) in [(SLOTS, Packet::Frame(forged)), (AirKind::Host, Packet::Identify)] {
+            let mut said = [0; 8];
+            let length = Packet::Identify.encode(&mut said).unwrap();
+            let cable = FakeLink::hearing([said[..length].to_vec()]);
+            let mut link = SplitLink::<_, _, 64>::new(FakeLink::hearing([forged.to_vec()]), cable);
+            link.start(1, 1, air);
+            let mut packet = [0; 64];
+            let length = block_on(link.receive(&mut packet));
+            let decoded =
+                Packet::decode(&packet[..length]).or_else(|_| Packet::decode_service(&packet[..length]));
+            assert_eq!(decoded, Ok(expected), "{air:?}");
+        }
     }
 }

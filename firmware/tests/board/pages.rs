@@ -13,19 +13,23 @@ use fabswarm_shared::{
     provisioning::{self, Pace},
 };
 
-/// Checks that a board with this flash and page says this error and nothing else.
-fn assert_refused(flash: &mut Vec<u8>, page: &[u32], error: provisioning::Error) {
-    let said = said_with(flash, page, [Packet::Start { air_round: 0 }, over(0)], a_while());
-    assert!(!said.is_empty());
-    for packet in said {
-        let Ok(Packet::Boot(boot)) = Packet::decode(&packet) else { panic!("{packet:?} is no boot") };
-        assert_eq!(boot.page, Err(error));
-    }
-}
-
 #[test]
-fn a_board_without_a_page_says_so_and_nothing_else() {
-    assert_refused(&mut vec![0xFF; 64 * 1024], &[u32::MAX; 64], provisioning::Error::Missing);
+fn a_board_without_a_good_page_says_why_and_nothing_else() {
+    let mut flash = vec![0xFF; 64 * 1024];
+    let newer_key = page_with(5, Pace::Air, |page| page.key_number = 2);
+    assert_eq!(first_round(&said_with(&mut flash, &newer_key, [], a_while())), 0);
+    for (page, error) in [
+        (vec![u32::MAX; 64], provisioning::Error::Missing),
+        (page_with(5, Pace::Air, |page| page.chip = Some(7)), provisioning::Error::OtherChip),
+        (page(Pace::Air), provisioning::Error::OldKey { page: 1, used: 2 }),
+    ] {
+        let said = said_with(&mut flash, &page, [Packet::Start { air_round: 0 }, over(0)], a_while());
+        assert!(!said.is_empty());
+        for packet in said {
+            let Ok(Packet::Boot(boot)) = Packet::decode(&packet) else { panic!("{packet:?} is no boot") };
+            assert_eq!(boot.page, Err(error));
+        }
+    }
 }
 
 /// The last boot packet of a board, and whatever else it sent.
@@ -75,21 +79,6 @@ fn a_board_that_runs_keeps_its_page() {
     let said = said_with(&mut flash, &page(Pace::Air), commands, a_while());
     assert_eq!(flash[PAGE_AT], 0xFF);
     assert_eq!(telemetry(&said).len(), 2);
-}
-
-#[test]
-fn a_page_for_another_chip_is_refused() {
-    let page = page_with(5, Pace::Air, |page| page.chip = Some(7));
-    assert_refused(&mut vec![0xFF; 64 * 1024], &page, provisioning::Error::OtherChip);
-}
-
-#[test]
-fn a_page_with_an_old_key_is_refused() {
-    let mut flash = vec![0xFF; 64 * 1024];
-    let new = page_with(5, Pace::Air, |page| page.key_number = 2);
-    assert_eq!(first_round(&said_with(&mut flash, &new, [], a_while())), 0);
-    let old = provisioning::Error::OldKey { page: 1, used: 2 };
-    assert_refused(&mut flash, &page(Pace::Air), old);
 }
 
 /// A cable without a host, as the USB port of an ESP32: it takes nothing.

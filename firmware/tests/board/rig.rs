@@ -13,10 +13,11 @@ use fabswarm_firmware::{
     storage::{BoardStorage, PageFlash},
 };
 use fabswarm_shared::{
-    agent::{Config, Mode},
+    agent::Config,
     packet::{Packet, RoundOver, Telemetry},
     problem::{AnyProblem, PolicyEvaluation},
     provisioning::{Pace, Page},
+    slots::{SlotConfig, Superframe},
 };
 
 /// A host that says one thing after the other and keeps what it hears.
@@ -96,6 +97,12 @@ impl Health for NoWatchdog {
     fn feed_watchdog(&mut self) {}
 }
 
+/// The pace of a board that keeps its own time, with slots for so many agents.
+pub(crate) fn slots(agents: u16) -> Pace {
+    let config = SlotConfig { agents, frame_us: 4000, tick_us: 200, ..SlotConfig::default() };
+    Pace::Slots { superframe: Superframe::plan(&config).unwrap(), slot_bytes: 500, shared_bytes: 0 }
+}
+
 /// The page of a board whose rounds end as `pace` says.
 pub(crate) fn page(pace: Pace) -> Vec<u32> {
     page_of(5, pace)
@@ -109,14 +116,13 @@ pub(crate) fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
 /// The page of a board after `change`.
 pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u32> {
     let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
-    let mode = if let Pace::Period { .. } = pace { Mode::FreeRunning } else { Mode::LockStep };
     let mut page = Page {
         board: "testing",
         key: None,
         key_number: 1,
         chip: None,
         boot_floor: 1,
-        agent: Config { mode, ..Config::founder(0, 3) },
+        agent: Config::founder(0, 3),
         pace,
         rounds: 10,
         save_every: 1,

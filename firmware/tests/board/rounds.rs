@@ -2,24 +2,11 @@
 
 use crate::rig::*;
 use core::cell::RefCell;
-use embassy_futures::{
-    block_on,
-    select::{select, select3},
-    yield_now,
-};
-use fabswarm_firmware::{
-    Buffers, Parts,
-    link::{AirKind, Link, SplitLink},
-    marks::Mark,
-    run,
-    storage::BoardStorage,
-};
+use fabswarm_firmware::{Parts, marks::Mark, run, storage::BoardStorage};
 use fabswarm_shared::{
-    packet::{Packet, RoundOver, Telemetry},
+    packet::{Packet, RoundOver},
     provisioning::{self, Pace},
-    slots::{SlotConfig, Superframe},
 };
-use std::collections::VecDeque;
 use std::time::Instant;
 
 #[test]
@@ -118,53 +105,22 @@ fn a_round_that_the_cable_cut_short_is_asked_for_again() {
     assert_eq!(told, [(5, 0), (6, 3), (7, 4), (7, 4)]);
 }
 
-/// The host takes telemetry for the end of what a board says in a round.
-#[test]
-fn frames_of_a_round_come_before_its_telemetry() {
-    let said = said(&page(Pace::Air), [Packet::Start { air_round: 0 }, over(0)]);
-    let kinds: Vec<_> = said.iter().map(|packet| Packet::decode(packet).unwrap()).collect();
-    assert!(
-        matches!(
-            kinds[..],
-            [
-                Packet::Boot(_),
-                Packet::Frame(_),
-                Packet::Telemetry(Telemetry { air_round: 0, .. }, _),
-                Packet::Frame(_),
-                Packet::Telemetry(Telemetry { air_round: 1, .. }, _)
-            ]
-        ),
-        "{kinds:?}"
-    );
-}
-
-/// Returns how many rounds of 5 ms a board ended on its own while it received `packets`.
-fn alone(words: impl IntoIterator<Item = Packet<'static>>) -> u32 {
-    let us = 5000;
-    let begun = Instant::now();
-    let a_few_rounds = async |heard: &RefCell<Vec<Vec<u8>>>| until_told(heard, |told| told.len() > 3).await;
-    let flash = &mut vec![0xFF; 64 * 1024];
-    let told = telemetry(&said_by(flash, &page(Pace::Period { us }), words, a_few_rounds, async |parts| {
-        run(parts).await
-    }));
-    let [first, .., last] = &told[..] else { panic!("{told:?}") };
-    assert!(told.iter().map(|told| told.air_round).eq(first.air_round..=last.air_round));
-    let ended = last.air_round - first.air_round;
-    assert!(begun.elapsed().as_micros() >= u128::from(ended * us));
-    ended
-}
-
+/// Also where its link is never quiet.
 #[test]
 fn a_board_ends_rounds_by_its_own_clock() {
-    // It ends the ten rounds of its page, or as many as a busy machine lets it.
-    let ended = alone([]);
-    assert!((1..=10).contains(&ended), "{ended} rounds");
-}
-
-#[test]
-fn a_link_that_is_never_quiet_does_not_stop_the_clock() {
-    let ended = alone(std::iter::repeat(Packet::Frame(&[0xEE])));
-    assert!((1..=10).contains(&ended), "{ended} rounds");
+    for noise in [0, usize::MAX] {
+        let words = std::iter::repeat_n(Packet::Frame(&[0xEE]), noise);
+        let begun = Instant::now();
+        let a_few_rounds =
+            async |heard: &RefCell<Vec<Vec<u8>>>| until_told(heard, |told| told.len() > 3).await;
+        let flash = &mut vec![0xFF; 64 * 1024];
+        let told =
+            telemetry(&said_by(flash, &page(slots(3)), words, a_few_rounds, async |parts| run(parts).await));
+        let [first, .., last] = &told[..] else { panic!("{told:?}") };
+        assert!(told.iter().map(|told| told.air_round).eq(first.air_round..=last.air_round), "{told:?}");
+        // Each has three slots of 4 ms and more.
+        assert!(begun.elapsed().as_millis() >= u128::from(12 * (last.air_round - first.air_round)));
+    }
 }
 
 /// Another page once left a board that refused its own flash for ever.
@@ -208,177 +164,7 @@ fn a_decision_that_was_saved_outlasts_a_restart() {
 
 #[test]
 fn who_keeps_its_own_time_takes_no_orders() {
-    let page = page_of(5, Pace::Period { us: u32::MAX });
-    let said = said(&page, (0..5).map(over));
-    assert!(telemetry(&said).iter().all(|told| (told.air_round, told.round) == (0, 0)));
-}
-
-/// A radio that hears one packet after the other.
-struct FakeRadio(VecDeque<Vec<u8>>);
-
-impl Link for FakeRadio {
-    async fn send(&mut self, _: &[u8]) {}
-
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        let Some(heard) = self.0.pop_front() else { core::future::pending().await };
-        packet[..heard.len()].copy_from_slice(&heard);
-        heard.len()
-    }
-}
-
-#[test]
-fn whatever_comes_by_radio_is_a_frame() {
-    let mut over_bytes = [0; 8];
-    let length = over(0).encode(&mut over_bytes).unwrap();
-    let over_bytes = &over_bytes[..length];
-    let mut heard = [0; 64];
-    let mut by_radio = SplitLink::<_, _, 64>::new(
-        FakeRadio(VecDeque::from([over_bytes.to_vec()])),
-        FakeRadio(VecDeque::new()),
-    );
-    by_radio.start(0, 1, AirKind::Slots { late: embassy_time::Duration::from_millis(1) });
-    let length = block_on(by_radio.receive(&mut heard));
-    assert_eq!(Packet::decode(&heard[..length]), Ok(Packet::Frame(over_bytes)));
-    let mut by_cable = SplitLink::<_, _, 64>::new(
-        FakeRadio(VecDeque::new()),
-        FakeRadio(VecDeque::from([over_bytes.to_vec()])),
-    );
-    let length = block_on(by_cable.receive(&mut heard));
-    assert_eq!(Packet::decode(&heard[..length]), Ok(over(0)));
-}
-
-/// Boards that hear each other, on one clock.
-#[derive(Default)]
-struct SharedMedium {
-    /// Packets that wait for each board, with the time at which they were sent.
-    waiting: [VecDeque<(Vec<u8>, embassy_time::Instant)>; 3],
-    /// Packets of each board to the host.
-    said: [Vec<Vec<u8>>; 3],
-}
-
-struct MediumLink<'a> {
-    board: usize,
-    ether: &'a RefCell<SharedMedium>,
-    arrived: Option<embassy_time::Instant>,
-}
-
-impl Link for MediumLink<'_> {
-    async fn send(&mut self, packet: &[u8]) {
-        let mut ether = self.ether.borrow_mut();
-        if let Ok(Packet::Frame(_)) = Packet::decode(packet) {
-            for board in (0..3).filter(|&board| board != self.board) {
-                ether.waiting[board].push_back((packet.to_vec(), embassy_time::Instant::now()));
-            }
-        } else {
-            ether.said[self.board].push(packet.to_vec());
-        }
-    }
-
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        loop {
-            let heard = self.ether.borrow_mut().waiting[self.board].pop_front();
-            if let Some((heard, at)) = heard {
-                self.arrived = Some(at);
-                packet[..heard.len()].copy_from_slice(&heard);
-                return heard.len();
-            }
-            yield_now().await;
-        }
-    }
-
-    fn arrived(&self) -> Option<embassy_time::Instant> {
-        self.arrived
-    }
-}
-
-/// Without a host: three boards find a common time, and each takes the frames of both others.
-#[test]
-fn boards_in_slots_hear_each_other() {
-    let superframe =
-        Superframe::plan(&SlotConfig { agents: 3, frame_us: 4000, tick_us: 200, ..SlotConfig::default() })
-            .unwrap();
-    let pace = Pace::Slots { superframe, slot_bytes: 500, shared_bytes: 0 };
-    let pages: Vec<_> = (0..3)
-        .map(|id| {
-            page_with(5, pace, |page| {
-                page.agent.id = id;
-                page.rounds = u32::MAX;
-            })
-        })
-        .collect();
-    let ether = RefCell::new(SharedMedium::default());
-    let mut flashes = [(); 3].map(|()| vec![0xFF; 64 * 1024]);
-    let mut buffers = [(); 3].map(|()| Buffers::new());
-    let mut boards = flashes.iter_mut().zip(&mut buffers).zip(&pages).enumerate();
-    let mut board = || {
-        let (board, ((flash, buffers), page)) = boards.next().unwrap();
-        run(Parts {
-            board: "testing",
-            chip: None,
-            window: 1024,
-            page: bytemuck::cast_slice(page),
-            buffers,
-            link: MediumLink { board, ether: &ether, arrived: None },
-            storage: BoardStorage::new(RamFlash(flash)),
-            health: NoWatchdog,
-            marks: None,
-        })
-    };
-    let all_heard = async {
-        loop {
-            let heard = |said: &Vec<Vec<u8>>, others: u8| {
-                said.iter().any(|packet| {
-                    matches!(Packet::decode(packet), Ok(Packet::Taken { senders: [set, ..], .. }) if *set == others)
-                })
-            };
-            let is_heard = ether
-                .borrow()
-                .said
-                .iter()
-                .zip([0b110, 0b101, 0b011])
-                .all(|(said, others)| heard(said, others));
-            if is_heard {
-                return;
-            }
-            yield_now().await;
-        }
-    };
-    block_on(select(select3(board(), board(), board()), all_heard));
-}
-
-/// A host that resets a board can end its trial.
-#[test]
-fn a_board_in_slots_takes_a_page_at_its_start() {
-    let superframe =
-        Superframe::plan(&SlotConfig { agents: 3, frame_us: 4000, ..SlotConfig::default() }).unwrap();
-    let pace = Pace::Slots { superframe, slot_bytes: 500, shared_bytes: 0 };
-    let in_service = |packets: &[Vec<u8>]| {
-        let waits = |packet: &Vec<u8>| matches!(Packet::decode(packet), Ok(Packet::Boot(boot)) if boot.page == Err(provisioning::Error::InService));
-        packets.iter().any(waits)
-    };
-    assert!(in_service(&said(&page(pace), [Packet::Service])));
-    assert!(!in_service(&said(&page(pace), [Packet::Mark { number: 1 }])));
-}
-
-#[test]
-fn a_board_tells_its_state_piece_by_piece() {
-    let said = said(
-        &page(Pace::Air),
-        [
-            Packet::Start { air_round: 0 },
-            Packet::StateRequest { from: 0 },
-            Packet::StateRequest { from: 90 },
-            Packet::StateRequest { from: 9000 },
-        ],
-    );
-    let pieces: Vec<_> = said
-        .iter()
-        .filter_map(|packet| match Packet::decode(packet) {
-            Ok(Packet::State { from, words }) => Some((from, words.bits().len())),
-            _ => None,
-        })
-        .collect();
-    let [(0, first), (90, second), (9000, 0)] = pieces[..] else { panic!("{pieces:?}") };
-    // The whole state takes less than two packets here.
-    assert!(first >= 90 && second > 0 && second <= first, "{pieces:?}");
+    let said = said(&page(slots(3)), (0..5).map(over).chain([Packet::Mark { number: 1 }]));
+    let told = telemetry(&said)[0];
+    assert_eq!((told.air_round, told.round), (0, 0));
 }

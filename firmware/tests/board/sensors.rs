@@ -70,9 +70,7 @@ impl Sensor for SlowSensor<'_> {
 /// Regression: a board that waited for its sensor ran nothing else.
 #[test]
 fn a_sensor_that_takes_its_time_stops_nobody() {
-    for (pace, words) in
-        [(Pace::Air, vec![Packet::Start { air_round: 0 }, over(0)]), (Pace::Period { us: 20_000 }, vec![])]
-    {
+    for (pace, words) in [(Pace::Air, vec![Packet::Start { air_round: 0 }, over(0)]), (slots(1), vec![])] {
         let turns = Cell::new(0);
         let others = async {
             loop {

@@ -20,7 +20,7 @@ fn page(problem: AnyProblem<'_, f32>) -> Page<'_> {
         chip: None,
         boot_floor: 1,
         agent: agent::Config::founder(3, 10),
-        pace: Pace::Period { us: 20_000 },
+        pace: Pace::Air,
         rounds: 1000,
         save_every: 1,
         start: &[0.5, -0.0],
@@ -111,6 +111,8 @@ fn slots_round_trip_and_must_be_sound() {
     ] {
         assert_eq!(read_error(&written(&in_slots(unsound))), Some(Error::Malformed), "{unsound:?}");
     }
+    let retired = Page { pace: Pace::Retired, ..page(policy_evaluation()) };
+    assert_eq!(read_error(&written(&retired)), Some(Error::Malformed));
 }
 
 #[test]
