@@ -1,7 +1,7 @@
 //! Generates what a board's firmware takes from its `board.toml`: `memory.x` with the budgets, so that an image over budget
 //! does not link, and `board.rs` with the board's constants. For the build scripts of boards.
 
-use super::{BoardToml, LoraChannel, Memory, Radio, RadioChannel};
+use super::{BoardToml, ImageFormat, LoraChannel, Memory, Radio, RadioChannel};
 use std::{env, error::Error, fs, path::Path, path::PathBuf};
 
 /// Set where the firmware is built for a problem or swarm of another size than usual: then the image may take all memory of the
@@ -9,11 +9,15 @@ use std::{env, error::Error, fs, path::Path, path::PathBuf};
 const SIZES: [&str; 2] = ["FABSWARM_WORDS", "FABSWARM_MEMBERS"];
 
 /// Writes both files and returns the folder they are in. `sections` is what the chip's linker script needs besides the memory.
+/// Where the HAL brings the linker script there is no `memory.x`, and the test command checks the budgets.
 ///
 /// # Errors
 /// A fault in `board.toml` or `.cargo/config.toml`, or a file that cannot be written.
 pub fn write(sections: &str) -> Result<PathBuf, Box<dyn Error>> {
     let (board, out) = write_board()?;
+    if board.format == ImageFormat::EspIdf {
+        return Ok(out);
+    }
     // Memory that the linker script of the HAL asks for by name.
     let regions: String = board
         .regions
@@ -33,14 +37,6 @@ pub fn write(sections: &str) -> Result<PathBuf, Box<dyn Error>> {
     fs::write(out.join("memory.x"), memory)?;
     println!("cargo:rustc-link-search={}", out.display());
     Ok(out)
-}
-
-/// Writes `board.rs` alone, for chips whose HAL brings the linker script: the test command checks their budgets.
-///
-/// # Errors
-/// As [`write()`].
-pub fn write_constants() -> Result<PathBuf, Box<dyn Error>> {
-    write_board().map(|(_, out)| out)
 }
 
 /// Checks `board.toml` and writes `board.rs`.
