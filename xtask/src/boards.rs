@@ -95,9 +95,11 @@ fn check_copy() -> Result<()> {
         fs::write(&to, edit(text)).with_context(|| format!("cannot write {}", to.display()))
     };
     let absolute = |text: String| {
-        let [tree, inner] = ["../", "parts"].map(|path| format!("path = \"{path}"));
-        let [outer, parts] = [step::root(), &boards].map(|path| format!("path = \"{}/", path.display()));
-        text.replace(&inner, &format!("{parts}parts")).replace(&tree, &outer)
+        let [outer, inner] = [step::root(), &boards].map(|path| format!("path = \"{}/", path.display()));
+        let text = text.replace("path = \"../", &outer);
+        ["parts", "chip-"]
+            .iter()
+            .fold(text, |text, name| text.replace(&format!("path = \"{name}"), &format!("{inner}{name}")))
     };
     copy("boards/Cargo.toml", "Cargo.toml", &absolute)?;
     copy("boards/Cargo.lock", "Cargo.lock", &|text| text)?;

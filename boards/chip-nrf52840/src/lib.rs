@@ -1,4 +1,4 @@
-//! The nRF52840: clocks, watchdog and radio, for boards with Nordic's reference design. `template` has files of its own for the first two.
+//! The nRF52840: clocks, watchdog and radio, for boards with Nordic's reference design.
 #![no_std]
 
 pub mod chip;

@@ -3,10 +3,6 @@
 #![no_std]
 #![no_main]
 
-// 1. The chip: clocks and its number; watchdog, cause of the reset and light.
-mod chip;
-mod health;
-
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_nrf::{
@@ -16,6 +12,8 @@ use embassy_nrf::{
     peripherals,
 };
 use fabswarm_board_parts::health::restart;
+// 1. The chip: clocks and its number; watchdog, cause of the reset and light. Another chip has modules of its own with the same functions.
+use fabswarm_chip_nrf52840::{chip, health};
 use fabswarm_firmware::{LINE, link::SerialLink, run};
 
 /// 2. Bytes that the receiver buffers while the firmware is busy.
@@ -32,17 +30,17 @@ fabswarm_board_parts::keep_faults!(restart);
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
-    let chip = chip::start();
+    let nrf = chip::start();
     let (mut receiving, mut sending) = ([0; WINDOW], [0; 256]);
     // 3. The port or radio: anything with `embedded_io_async::{Read, Write}` makes a `SerialLink`.
     let port = BufferedUarte::new(
-        chip.UARTE0,
-        chip.TIMER1,
-        chip.PPI_CH0,
-        chip.PPI_CH1,
-        chip.PPI_GROUP0,
-        chip.P0_08,
-        chip.P0_06,
+        nrf.UARTE0,
+        nrf.TIMER1,
+        nrf.PPI_CH0,
+        nrf.PPI_CH1,
+        nrf.PPI_GROUP0,
+        nrf.P0_08,
+        nrf.P0_06,
         Interrupts,
         Default::default(),
         &mut receiving,
@@ -50,8 +48,8 @@ async fn main(_spawner: Spawner) {
     );
     let link = SerialLink::<_, LINE>::new(port);
     // 4. The pin of a light that shows which board it is.
-    let health = health::start(chip.WDT, chip.P0_13.into());
+    let health = health::start(nrf.WDT, nrf.P0_13.into());
     // 5. The driver of the flash, and the address that it counts from.
-    let flash = Nvmc::new(chip.NVMC);
+    let flash = Nvmc::new(nrf.NVMC);
     run(board::parts(Some(chip::id()), WINDOW as u16, link, flash, 0, health)).await
 }
