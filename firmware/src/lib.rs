@@ -63,8 +63,8 @@ const BOOT_EVERY: Duration = Duration::from_millis(50);
 pub struct Buffers {
     peers: PeerList,
     opener: Opener<MEMBERS>,
-    incoming: PacketQueue<PACKET>,
-    outgoing: PacketQueue<PACKET>,
+    incoming: PacketQueue,
+    outgoing: PacketQueue,
 }
 
 impl Buffers {

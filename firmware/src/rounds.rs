@@ -1,7 +1,7 @@
 //! The loop of a board: broadcast, receive, end the round.
 
 use crate::{
-    BOOT_EVERY, PACKET,
+    BOOT_EVERY,
     flight_log::FlightLog,
     health::Health,
     link::{PacketReceiver, PacketSender},
@@ -55,8 +55,8 @@ pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     /// The senders whose frames were taken.
     pub(crate) log: FlightLog,
     round_log: RoundLog,
-    receiver: PacketReceiver<'a, PACKET>,
-    pub(crate) sender: PacketSender<'a, PACKET>,
+    receiver: PacketReceiver<'a>,
+    pub(crate) sender: PacketSender<'a>,
     pub(crate) readings: &'a ReadingExchange<S>,
     outlet: O,
     /// Messages that the outlet was given.
@@ -103,7 +103,7 @@ where
         agent: SealedAgent<'a, 'a, P>,
         storage: &'a mut BoardStorage<F>,
         (health, marks): (&'a mut H, Option<&'a dyn Marks>),
-        (receiver, sender): (PacketReceiver<'a, PACKET>, PacketSender<'a, PACKET>),
+        (receiver, sender): (PacketReceiver<'a>, PacketSender<'a>),
         (readings, outlet): (&'a ReadingExchange<S>, O),
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };

@@ -16,7 +16,7 @@ use embedded_io_async::{Read, Write};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_board_parts::radio::run_by_radio;
 use fabswarm_firmware::{
-    PACKET, Parts,
+    Parts,
     health::Health,
     link::{Link, SendDelay, packets_of, received_length},
     packet::RadioState,
@@ -33,11 +33,8 @@ const PAYLOAD: usize = Packet::CAPACITY as usize;
 /// Bytes of a packet behind its MAC header.
 const MTU: usize = PAYLOAD - MAC_HEADER.len();
 
-/// Frames on their way in at once: four for each of two neighbours that send at the same time.
-const SLOTS: usize = 8;
-
 /// Packets that wait to be sent: a frame, and news about members in front of it.
-const SENT: usize = 2 * packets_of(PACKET, MTU);
+const SENT: usize = 2 * packets_of(MTU);
 
 /// The first guess: a receiver that was listening assesses the channel, and the transmitter ramps up.
 const SEND_DELAY: SendDelay = SendDelay::new(Duration::from_micros(128 + 140));
@@ -121,7 +118,7 @@ impl RadioLink {
         port: impl Read + Write,
         parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
     ) -> ! {
-        run_by_radio::<MTU, SENT, SLOTS>(&mut self, port, parts).await
+        run_by_radio::<MTU, SENT>(&mut self, port, parts).await
     }
 }
 

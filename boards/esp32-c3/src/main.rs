@@ -19,7 +19,7 @@ use esp_radio::wifi::WifiController;
 use esp_storage::FlashStorage;
 use fabswarm_board_parts::{buffers, flash::BoardFlash};
 use fabswarm_firmware::{
-    LINE, PACKET, Parts,
+    Parts,
     link::{FragmentedLink, SerialLink, SplitLink},
     run,
     storage::BoardStorage,
@@ -49,11 +49,9 @@ async fn main(_spawner: Spawner) {
         window: WINDOW,
         page,
         buffers: buffers(),
-        link: SplitLink::<_, _, PACKET>::new(
-            FragmentedLink::<_, { radio::MTU }, PACKET, { radio::SLOTS }>::new(radio::EspNowLink::new(
-                &mut wifi,
-            )),
-            SerialLink::<_, LINE>::new(port),
+        link: SplitLink::new(
+            FragmentedLink::<_, { radio::MTU }, { radio::SLOTS }>::new(radio::EspNowLink::new(&mut wifi)),
+            SerialLink::new(port),
         ),
         storage: BoardStorage::new(BoardFlash::new(flash, 0, board::PAGE, board::STORAGE)),
         health: health::EspHealth::start(Rtc::new(chip.RTC_TIMER).rwdt),

@@ -45,7 +45,7 @@ async fn main(_spawner: Spawner) {
         #[cfg(not(feature = "uart"))]
         link: ethernet::Ethernet::start(),
         #[cfg(feature = "uart")]
-        link: fabswarm_firmware::link::SerialLink::<_, { fabswarm_firmware::LINE }>::new(uart::Uart::start()),
+        link: fabswarm_firmware::link::SerialLink::new(uart::Uart::start()),
         storage: BoardStorage::new(flash::PsramFlash::new()),
         health: health::CmsdkWatchdog::start(),
         marks: None,

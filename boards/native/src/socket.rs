@@ -4,7 +4,6 @@
 use embassy_sync::waitqueue::AtomicWaker;
 use embedded_io_async::{ErrorType, Read as AsyncRead, Write as AsyncWrite};
 use fabswarm_firmware::{
-    LINE,
     link::{Link, SerialLink},
     packet::ETHERNET_HEADER,
 };
@@ -118,7 +117,7 @@ pub enum NativeLink {
     /// Whole packets.
     Packets(Socket),
     /// The bytes of a serial line.
-    Serial(Box<SerialLink<SerialSocket, LINE>>),
+    Serial(Box<SerialLink<SerialSocket>>),
 }
 
 impl NativeLink {

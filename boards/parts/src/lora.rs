@@ -9,7 +9,7 @@ use embedded_hal_async::spi::{ErrorType, Operation, SpiBus, SpiDevice};
 use embedded_io_async::{Read, Write};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_firmware::{
-    PACKET, Parts,
+    Parts,
     health::Health,
     link::{AirtimeLimit, Link, SendDelay, packets_of},
     packet::RadioState,
@@ -24,10 +24,8 @@ use lora_phy::{
 
 /// Bytes of a packet.
 const MTU: usize = 255;
-/// Frames on their way in at once: four for each of two neighbours that send at the same time.
-const SLOTS: usize = 8;
 /// Packets that wait to be sent: a frame, and news about members in front of it.
-const SENT: usize = 2 * packets_of(PACKET, MTU);
+const SENT: usize = 2 * packets_of(MTU);
 
 /// Symbols before a packet, as `fabswarm boards plan` counts them.
 const PREAMBLE: u8 = 8;
@@ -63,7 +61,7 @@ pub async fn run(
 ) -> ! {
     // Without its radio the board is of no use: it says so and starts again.
     let mut radio = LoraLink::start(radio, config).await.expect("the radio does not start");
-    run_by_radio::<MTU, SENT, SLOTS>(&mut radio, port, parts).await
+    run_by_radio::<MTU, SENT>(&mut radio, port, parts).await
 }
 
 /// When the radio last had something to say, and whether somebody waits for that.

@@ -4,7 +4,7 @@ use embassy_futures::join::join;
 use embedded_io_async::{Read, Write};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_firmware::{
-    LINE, PACKET, Parts,
+    Parts,
     health::Health,
     link::{FragmentedLink, Link, ListeningLink, RadioQueue, SerialLink, SplitLink, keep_listening},
     marks::MarkedLink,
@@ -12,18 +12,21 @@ use fabswarm_firmware::{
     storage::PageFlash,
 };
 
+/// Frames on their way in at once: four for each of two neighbours that send at the same time.
+const SLOTS: usize = 8;
+
 /// Runs an agent whose frames go by `radio`, in packets of up to `MTU` bytes, and everything else by the serial port `port`. `SENT` packets wait
-/// to be sent, and `SLOTS` frames are on their way in at once.
-pub async fn run_by_radio<const MTU: usize, const SENT: usize, const SLOTS: usize>(
+/// to be sent.
+pub async fn run_by_radio<const MTU: usize, const SENT: usize>(
     radio: &mut impl Link,
     port: impl Read + Write,
     parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
 ) -> ! {
     let queue = RadioQueue::<MTU, SENT>::new();
     let Parts { board, chip, window, page, buffers, link: (), storage, health, marks } = parts;
-    let link = SplitLink::<_, _, PACKET>::new(
-        FragmentedLink::<_, MTU, PACKET, SLOTS>::new(ListeningLink::new(&queue)),
-        SerialLink::<_, LINE>::new(port),
+    let link = SplitLink::new(
+        FragmentedLink::<_, MTU, SLOTS>::new(ListeningLink::new(&queue)),
+        SerialLink::new(port),
     );
     let agent = run(Parts { board, chip, window, page, buffers, link, storage, health, marks });
     join(keep_listening(&mut MarkedLink::new(radio, marks), &queue), agent).await.1

@@ -13,7 +13,7 @@ use fabswarm_chip_rp::{
     flash::{self, FLASH_ADDRESS},
     health,
 };
-use fabswarm_firmware::{LINE, link::SerialLink, run};
+use fabswarm_firmware::{link::SerialLink, run};
 #[cfg(feature = "marks")]
 use {
     core::cell::RefCell,
@@ -40,7 +40,7 @@ async fn main(_spawner: Spawner) {
     #[cfg(feature = "usb")]
     let ((port, device), window) = (usb::start(pico.USB, board::NAME, chip), usb::WINDOW);
     let health = health::start(pico.WATCHDOG, pico.PIN_25);
-    let link = SerialLink::<_, LINE>::new(port);
+    let link = SerialLink::new(port);
     #[cfg(feature = "marks")]
     let marks = {
         let pins: [Peri<'static, AnyPin>; 4] =

@@ -10,7 +10,7 @@ use fabswarm_chip_rp::{
     flash::{self, FLASH_ADDRESS},
     health, usb,
 };
-use fabswarm_firmware::{LINE, link::SerialLink, run};
+use fabswarm_firmware::{link::SerialLink, run};
 
 fabswarm_board_parts::board!();
 fabswarm_board_parts::keep_faults!(health::restart);
@@ -23,6 +23,6 @@ async fn main(_spawner: Spawner) {
     let (port, device) = usb::start(pico.USB, board::NAME, chip);
     let flash = flash::start::<{ board::STORAGE.end - FLASH_ADDRESS }>(pico.FLASH);
     let health = health::start(pico.WATCHDOG, pico.PIN_25);
-    let link = SerialLink::<_, LINE>::new(port);
+    let link = SerialLink::new(port);
     join(device, run(board::parts(chip, usb::WINDOW, link, flash, FLASH_ADDRESS, health))).await.1
 }

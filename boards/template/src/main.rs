@@ -14,7 +14,7 @@ use embassy_nrf::{
 use fabswarm_board_parts::health::restart;
 // 1. The chip: clocks and its number; watchdog, cause of the reset and light. Another chip has modules of its own with the same functions.
 use fabswarm_chip_nrf52840::{chip, health};
-use fabswarm_firmware::{LINE, link::SerialLink, run};
+use fabswarm_firmware::{link::SerialLink, run};
 
 /// 2. Bytes that the receiver buffers while the firmware is busy.
 const WINDOW: usize = 256;
@@ -46,7 +46,7 @@ async fn main(_spawner: Spawner) {
         &mut receiving,
         &mut sending,
     );
-    let link = SerialLink::<_, LINE>::new(port);
+    let link = SerialLink::new(port);
     // 4. The pin of a light that shows which board it is.
     let health = health::start(nrf.WDT, nrf.P0_13.into());
     // 5. The driver of the flash, and the address that it counts from.

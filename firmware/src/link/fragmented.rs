@@ -1,6 +1,7 @@
 //! Long packets over a radio with shorter ones.
 
 use super::{AirKind, Link};
+use crate::PACKET;
 use embassy_time::Instant;
 use fabswarm_shared::packet::RadioState;
 use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler, first_number, packets};
@@ -9,9 +10,9 @@ use fabswarm_shared::wire::fragment::{Fragmenter, Reassembler, first_number, pac
 /// together whatever was lost of those before it.
 const SLOTS_PER_SENDER: usize = 4;
 
-/// Carries packets of up to `PACKET` bytes over a radio whose packets hold `MTU` bytes.
+/// Carries packets over a radio whose packets hold `MTU` bytes.
 #[derive(Debug)]
-pub struct FragmentedLink<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> {
+pub struct FragmentedLink<L, const MTU: usize, const SLOTS: usize> {
     radio: L,
     sender: u16,
     /// The number of the next packet.
@@ -20,12 +21,12 @@ pub struct FragmentedLink<L, const MTU: usize, const PACKET: usize, const SLOTS:
     buffer: [u8; MTU],
 }
 
-impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> FragmentedLink<L, MTU, PACKET, SLOTS> {
+impl<L, const MTU: usize, const SLOTS: usize> FragmentedLink<L, MTU, SLOTS> {
     /// Creates a link over `radio`.
     pub const fn new(radio: L) -> Self {
         const {
             assert!(
-                SLOTS >= SLOTS_PER_SENDER || packets_of(PACKET, MTU) == 1,
+                SLOTS >= SLOTS_PER_SENDER || packets_of(MTU) == 1,
                 "frames of several packets need four slots for each sender that may be heard at once"
             );
         };
@@ -33,8 +34,7 @@ impl<L, const MTU: usize, const PACKET: usize, const SLOTS: usize> FragmentedLin
     }
 }
 
-impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
-    for FragmentedLink<L, MTU, PACKET, SLOTS>
+impl<L: Link, const MTU: usize, const SLOTS: usize> Link for FragmentedLink<L, MTU, SLOTS>
 {
     fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
         self.radio.start(sender, boot, air);
@@ -82,13 +82,13 @@ impl<L: Link, const MTU: usize, const PACKET: usize, const SLOTS: usize> Link
     }
 }
 
-/// Packets of `mtu` bytes that one of `bytes` bytes takes.
+/// Packets of `mtu` bytes that the longest packet takes.
 ///
 /// # Panics
 /// When it takes more than a radio can number; call it in a `const`.
 #[must_use]
-pub const fn packets_of(bytes: usize, mtu: usize) -> usize {
-    match packets(bytes, mtu) {
+pub const fn packets_of(mtu: usize) -> usize {
+    match packets(PACKET, mtu) {
         Ok(packets) => packets,
         Err(_) => panic!("the packet needs more than 255 packets of this radio"),
     }
@@ -119,7 +119,7 @@ mod tests {
 
     /// Hears `packets`, and returns how many whole frames they were.
     fn whole_frames<const SLOTS: usize>(packets: Vec<Vec<u8>>) -> usize {
-        let mut link = FragmentedLink::<_, 31, 128, SLOTS>::new(FakeLink::hearing(packets));
+        let mut link = FragmentedLink::<_, 31, SLOTS>::new(FakeLink::hearing(packets));
         let mut packet = [0; 128];
         let mut whole = 0;
         // It waits for ever when nothing is left.
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_frame_that_fits_one_packet_needs_no_slots() {
         let mut link =
-            FragmentedLink::<_, 64, 32, 1>::new(FakeLink::hearing([[&[1][..], &[7; 32]].concat()]));
+            FragmentedLink::<_, { PACKET + 1 }, 1>::new(FakeLink::hearing([[&[1][..], &[7; 32]].concat()]));
         let mut packet = [0; 32];
         assert_eq!((block_on(link.receive(&mut packet)), packet), (32, [7; 32]));
     }
@@ -183,7 +183,7 @@ mod tests {
             for place in 1..parts.len() {
                 let mut packets = parts.clone();
                 packets.insert(place, forged.clone());
-                let mut link = FragmentedLink::<_, 31, 128, 4>::new(FakeLink::hearing(packets));
+                let mut link = FragmentedLink::<_, 31, 4>::new(FakeLink::hearing(packets));
                 let mut packet = [0; 128];
                 while block_on(link.receive(&mut packet)) != 100 {}
                 assert_eq!(link.arrived(), Some(Instant::from_millis(1)), "{forged:?} at {place}");

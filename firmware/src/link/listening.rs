@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// Sends telemetry while frames arrive, and returns what was heard.
-    async fn hear_while_telling(link: &mut SplitLink<impl Link, FakeLink, 16>, packets: usize) -> Vec<u8> {
+    async fn hear_while_telling(link: &mut SplitLink<impl Link, FakeLink>, packets: usize) -> Vec<u8> {
         let mut heard = Vec::new();
         for _ in 0..1000 {
             let mut packet = [0; 16];

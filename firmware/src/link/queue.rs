@@ -4,6 +4,7 @@
 //! its packets and return to its incoming queue: no deadlock.
 
 use super::{Link, send_backoff::SendBackoff};
+use crate::PACKET;
 use core::cell::Cell;
 use embassy_futures::select::{Either, select};
 use embassy_sync::{
@@ -20,14 +21,14 @@ const SEND_TIMEOUT: Duration = Duration::from_millis(250);
 const LEAD: Duration = Duration::from_micros(200);
 
 #[derive(Clone, Copy)]
-pub(crate) struct PacketBuffer<const PACKET: usize> {
+pub(crate) struct PacketBuffer {
     bytes: [u8; PACKET],
     length: usize,
     /// When an incoming packet arrived, or when an outgoing one is to be sent.
     at: Instant,
 }
 
-impl<const PACKET: usize> PacketBuffer<PACKET> {
+impl PacketBuffer {
     const EMPTY: Self = Self { bytes: [0; PACKET], length: 0, at: Instant::MIN };
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -36,9 +37,9 @@ impl<const PACKET: usize> PacketBuffer<PACKET> {
 }
 
 /// Buffers for the packets of one direction.
-pub(crate) struct PacketQueue<const PACKET: usize>([PacketBuffer<PACKET>; WAITING]);
+pub(crate) struct PacketQueue([PacketBuffer; WAITING]);
 
-impl<const PACKET: usize> PacketQueue<PACKET> {
+impl PacketQueue {
     pub(crate) const fn new() -> Self {
         Self([PacketBuffer::EMPTY; WAITING])
     }
@@ -48,20 +49,20 @@ impl<const PACKET: usize> PacketQueue<PACKET> {
         &mut self.0[0].bytes
     }
 
-    pub(crate) fn channel(&mut self) -> Channel<'_, NoopRawMutex, PacketBuffer<PACKET>> {
+    pub(crate) fn channel(&mut self) -> Channel<'_, NoopRawMutex, PacketBuffer> {
         Channel::new(&mut self.0)
     }
 }
 
 /// The agent's end of the incoming queue.
-pub(crate) struct PacketReceiver<'a, const PACKET: usize> {
-    queue: Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>,
+pub(crate) struct PacketReceiver<'a> {
+    queue: Receiver<'a, NoopRawMutex, PacketBuffer>,
     radio: &'a Cell<Option<RadioState>>,
 }
 
-impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
+impl<'a> PacketReceiver<'a> {
     pub(crate) fn new(
-        queue: Receiver<'a, NoopRawMutex, PacketBuffer<PACKET>>,
+        queue: Receiver<'a, NoopRawMutex, PacketBuffer>,
         radio: &'a Cell<Option<RadioState>>,
     ) -> Self {
         Self { queue, radio }
@@ -84,10 +85,10 @@ impl<'a, const PACKET: usize> PacketReceiver<'a, PACKET> {
 }
 
 /// The agent's end of the outgoing queue.
-pub(crate) struct PacketSender<'a, const PACKET: usize>(Sender<'a, NoopRawMutex, PacketBuffer<PACKET>>);
+pub(crate) struct PacketSender<'a>(Sender<'a, NoopRawMutex, PacketBuffer>);
 
-impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
-    pub(crate) fn new(sender: Sender<'a, NoopRawMutex, PacketBuffer<PACKET>>) -> Self {
+impl<'a> PacketSender<'a> {
+    pub(crate) fn new(sender: Sender<'a, NoopRawMutex, PacketBuffer>) -> Self {
         Self(sender)
     }
 
@@ -114,10 +115,10 @@ impl<'a, const PACKET: usize> PacketSender<'a, PACKET> {
 }
 
 /// Moves packets between the link and the queues, forever.
-pub(crate) async fn serve<L: Link, const PACKET: usize>(
+pub(crate) async fn serve<L: Link>(
     link: &mut L,
-    mut incoming: Sender<'_, NoopRawMutex, PacketBuffer<PACKET>>,
-    mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer<PACKET>>,
+    mut incoming: Sender<'_, NoopRawMutex, PacketBuffer>,
+    mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer>,
     radio: &Cell<Option<RadioState>>,
 ) -> ! {
     let mut backoff = SendBackoff::new();
@@ -158,7 +159,7 @@ mod tests {
     /// Regression: every packet that was not read kept the board deaf for a second.
     #[test]
     fn a_host_that_does_not_read_is_heard() {
-        let (mut incoming, mut outgoing) = (PacketQueue::<8>::new(), PacketQueue::<8>::new());
+        let (mut incoming, mut outgoing) = (PacketQueue::new(), PacketQueue::new());
         let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
         let (to_agent, receiver) = incoming.split();
         let (sender, from_agent) = outgoing.split();

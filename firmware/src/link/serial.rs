@@ -1,6 +1,7 @@
 //! Packets over a serial line.
 
 use super::Link;
+use crate::LINE;
 use embassy_time::{Duration, Timer};
 use embedded_io_async::{Read, Write};
 use fabswarm_shared::wire::stream::{self, Deframer};
@@ -12,25 +13,25 @@ const RETRY_AFTER: Duration = Duration::from_millis(5);
 /// USB takes a packet of this length for a part of a transfer that goes on: hosts hold it back until the next one.
 const USB_PACKET: usize = 64;
 
-/// Carries packets over a serial port; `N` is the longest encoded packet, without its delimiters.
+/// Carries packets over a serial port.
 #[derive(Debug)]
-pub struct SerialLink<P, const N: usize> {
+pub struct SerialLink<P> {
     port: P,
-    deframer: Deframer<N>,
+    deframer: Deframer<LINE>,
     /// Bytes read from the port and not yet decoded.
     chunk: [u8; 64],
     unread: core::ops::Range<usize>,
-    outgoing: [u8; N],
+    outgoing: [u8; LINE],
 }
 
-impl<P, const N: usize> SerialLink<P, N> {
+impl<P> SerialLink<P> {
     /// Creates a link over `port`.
     pub const fn new(port: P) -> Self {
-        Self { port, deframer: Deframer::new(), chunk: [0; 64], unread: 0..0, outgoing: [0; N] }
+        Self { port, deframer: Deframer::new(), chunk: [0; 64], unread: 0..0, outgoing: [0; LINE] }
     }
 }
 
-impl<P: Read + Write, const N: usize> Link for SerialLink<P, N> {
+impl<P: Read + Write> Link for SerialLink<P> {
     async fn send(&mut self, packet: &[u8]) {
         match stream::encode(packet, &mut self.outgoing) {
             Ok(length) => {
@@ -132,7 +133,7 @@ mod tests {
     fn every_packet_reaches_a_usb_host_at_once() {
         let mut whole = 0;
         for length in 1..300 {
-            let mut link = SerialLink::<_, 400>::new(Endpoint::answering(Ok(0)));
+            let mut link = SerialLink::new(Endpoint::answering(Ok(0)));
             block_on(link.send(&vec![7; length]));
             assert!(link.port.held.is_empty(), "{length} bytes");
             whole += usize::from(link.port.received.len().is_multiple_of(USB_PACKET));
@@ -146,7 +147,7 @@ mod tests {
         for answer in [Err(ErrorKind::NotConnected), Ok(0)] {
             let (sender, polled) = channel();
             thread::spawn(move || {
-                let mut link = SerialLink::<_, 64>::new(Endpoint::answering(answer));
+                let mut link = SerialLink::new(Endpoint::answering(answer));
                 let mut packet = [0; 64];
                 let receive = pin!(link.receive(&mut packet));
                 let _ = sender.send(receive.poll(&mut Context::from_waker(Waker::noop())).is_pending());

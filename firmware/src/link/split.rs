@@ -1,6 +1,7 @@
 //! Frames over a radio, everything else over a cable.
 
 use super::{AirKind, Link, send_backoff::SendBackoff};
+use crate::PACKET;
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant};
 use fabswarm_shared::packet::{FRAME_OFFSET, RadioState, is_frame, write_frame_header};
@@ -9,9 +10,9 @@ use fabswarm_shared::packet::{FRAME_OFFSET, RadioState, is_frame, write_frame_he
 const CABLE_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The link of a board in the field: frames go over a radio, without the byte that tells them from other packets. All other
-/// packets go over a cable that may be unplugged; so do frames where a host is the board's air. A packet has up to `PACKET` bytes.
+/// packets go over a cable that may be unplugged; so do frames where a host is the board's air.
 #[derive(Debug)]
-pub struct SplitLink<R, C, const PACKET: usize> {
+pub struct SplitLink<R, C> {
     radio: R,
     cable: C,
     backoff: SendBackoff,
@@ -20,14 +21,14 @@ pub struct SplitLink<R, C, const PACKET: usize> {
     from_cable: [u8; PACKET],
 }
 
-impl<R, C, const PACKET: usize> SplitLink<R, C, PACKET> {
+impl<R, C> SplitLink<R, C> {
     /// Joins both links into one.
     pub const fn new(radio: R, cable: C) -> Self {
         Self { radio, cable, backoff: SendBackoff::new(), is_by_radio: false, from_cable: [0; PACKET] }
     }
 }
 
-impl<R: Link, C: Link, const PACKET: usize> Link for SplitLink<R, C, PACKET> {
+impl<R: Link, C: Link> Link for SplitLink<R, C> {
     fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
         self.is_by_radio = air != AirKind::Host;
         self.radio.start(sender, boot, air);
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn a_host_that_does_not_read_costs_the_radio_one_timeout() {
         let cable = FakeLink { is_stuck: true, ..FakeLink::default() };
-        let mut link = SplitLink::<_, _, 8>::new(FakeLink::default(), cable);
+        let mut link = SplitLink::new(FakeLink::default(), cable);
         link.start(1, 1, SLOTS);
         let begun = Instant::now();
         (0..100).for_each(|_| block_on(link.send(&[0])));
@@ -112,7 +113,7 @@ mod tests {
         let mut frame = [7; 40];
         write_frame_header(&mut frame).unwrap();
         for air in [AirKind::Host, SLOTS] {
-            let mut link = SplitLink::<_, _, 64>::new(FakeLink::default(), FakeLink::hearing([vec![9; 64]]));
+            let mut link = SplitLink::new(FakeLink::default(), FakeLink::hearing([vec![9; 64]]));
             link.start(1, 1, air);
             block_on(link.send(&frame));
             let mut packet = [0; 64];
@@ -135,7 +136,7 @@ mod tests {
             let mut said = [0; 8];
             let length = Packet::Identify.encode(&mut said).unwrap();
             let cable = FakeLink::hearing([said[..length].to_vec()]);
-            let mut link = SplitLink::<_, _, 64>::new(FakeLink::hearing([forged.to_vec()]), cable);
+            let mut link = SplitLink::new(FakeLink::hearing([forged.to_vec()]), cable);
             link.start(1, 1, air);
             let mut packet = [0; 64];
             let length = block_on(link.receive(&mut packet));
