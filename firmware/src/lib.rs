@@ -50,7 +50,7 @@ use fabswarm_shared::{
 };
 use health::Health;
 use link::{Link, PacketQueue, PacketReceiver, PacketSender};
-use marks::Marks;
+use marks::Mark;
 use rounds::RoundDriver;
 use sealed_agent::{BoardAgent, PeerList, SealedAgent};
 use sensor::{Outlet, ReadingExchange, Sensor, Unconnected};
@@ -112,7 +112,7 @@ pub struct Parts<'a, L, F, H> {
     /// Its watchdog and stack gauge.
     pub health: H,
     /// Its pins for a logic analyser, if it has some.
-    pub marks: Option<&'a dyn Marks>,
+    pub marks: Option<&'a dyn Fn(Mark)>,
 }
 
 /// Runs the agent that the board's page describes, on the problem that the firmware was built for.
@@ -156,22 +156,22 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
     let mut place: Option<BoardAgent<'_, P>> = None;
     let (error, is_trial_over) =
         match start_agent(bytes, board, chip, &mut storage, (peers, opener), &mut place) {
-            Ok((page, agent)) => {
-                link.start(page.agent.id, agent.boot(), page.pace.into());
+            Ok((page, sealed)) => {
+                link.start(page.agent.id, sealed.boot(), page.pace.into());
                 let (mut incoming, mut outgoing) = (incoming.channel(), outgoing.channel());
                 let (to_agent, receiver) = incoming.split();
                 let (sender, from_agent) = outgoing.split();
                 let identity = BoardIdentity {
                     agent: page.agent.id,
                     page_crc: provisioning::page_crc(bytes),
-                    round: agent.round(),
-                    boot: agent.boot(),
+                    round: sealed.agent.round(),
+                    boot: sealed.boot(),
                 };
                 let (radio, readings) = (Cell::new(None), ReadingExchange::new());
                 let mut rounds = RoundDriver::new(
                     &page,
                     boot(Ok(identity)),
-                    agent,
+                    sealed,
                     &mut storage,
                     (&mut health, marks),
                     (PacketReceiver::new(receiver, &radio), PacketSender::new(sender)),
@@ -208,9 +208,9 @@ fn start_agent<'a, 's, 'p, P: PageProblem<'a> + Copy, F: NorFlash>(
     let mut boots = storage.boots(page.key_number, page.boot_floor)?;
     let sealer = Sealer::start(page.agent.id, page.boot_floor, &mut boots)
         .map_err(|_| provisioning::Error::Storage)?;
-    let mut agent = SealedAgent::new_in(place, &page, sealer, (peers, opener))?;
-    agent.restore(storage, &page, provisioning::page_crc(bytes))?;
-    Ok((page, agent))
+    let mut sealed = SealedAgent::new_in(place, &page, sealer, (peers, opener))?;
+    sealed.restore(storage, &page, provisioning::page_crc(bytes))?;
+    Ok((page, sealed))
 }
 
 /// Repeats why the board runs no agent, and takes a new page where the board can write it.

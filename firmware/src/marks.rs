@@ -1,7 +1,7 @@
-//! Marks for a logic analyser: on a pin each, when slots begin, packets go and come, and rounds end.
+//! Marks for a logic analyser: on a pin each, when slots begin, packets go and come, and rounds end. A board inverts the pin of each
+//! [`Mark`] that it is told.
 
 use crate::link::{AirKind, Link};
-use core::cell::RefCell;
 use embassy_time::{Instant, Timer};
 use fabswarm_shared::packet::RadioState;
 
@@ -18,36 +18,22 @@ pub enum Mark {
     RoundEnd,
 }
 
-/// The pins of a board.
-pub trait Marks {
-    /// Inverts the pin of an event.
-    fn invert(&self, mark: Mark);
-}
-
-impl<F: FnMut(Mark)> Marks for RefCell<F> {
-    fn invert(&self, mark: Mark) {
-        if let Ok(mut invert) = self.try_borrow_mut() {
-            invert(mark);
-        }
-    }
-}
-
 /// A link whose packets are marked.
 #[allow(missing_debug_implementations, reason = "pins have nothing to show")]
 pub struct MarkedLink<'a, L> {
     link: &'a mut L,
-    marks: Option<&'a dyn Marks>,
+    marks: Option<&'a dyn Fn(Mark)>,
 }
 
 impl<'a, L> MarkedLink<'a, L> {
     /// Marks the packets of `link`, if there are pins.
-    pub const fn new(link: &'a mut L, marks: Option<&'a dyn Marks>) -> Self {
+    pub const fn new(link: &'a mut L, marks: Option<&'a dyn Fn(Mark)>) -> Self {
         Self { link, marks }
     }
 
     fn mark(&self, mark: Mark) {
         if let Some(marks) = self.marks {
-            marks.invert(mark);
+            marks(mark);
         }
     }
 
@@ -114,13 +100,14 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::link::fake::FakeLink;
+    use core::cell::RefCell;
     use embassy_futures::block_on;
     use std::{vec, vec::Vec};
 
     #[test]
     fn packets_are_marked_and_slots_where_they_begin_one() {
         let (seen, slot_at) = (RefCell::new(Vec::new()), Instant::from_ticks(1));
-        let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
+        let marks = |mark| seen.borrow_mut().push(mark);
         let mut air = FakeLink::hearing([vec![1]]);
         let mut link = MarkedLink::new(&mut air, Some(&marks));
         block_on(async {

@@ -5,7 +5,7 @@ use crate::{
     flight_log::FlightLog,
     health::Health,
     link::{PacketReceiver, PacketSender},
-    marks::{Mark, Marks},
+    marks::Mark,
     mavlink::named_value,
     round_log::RoundLog,
     sealed_agent::{EVERY_ROUND, SealedAgent},
@@ -37,7 +37,7 @@ pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     page_crc: u32,
     /// The board's boot packet.
     boot: Boot<'a>,
-    pub(crate) agent: SealedAgent<'a, 'a, P>,
+    pub(crate) sealed: SealedAgent<'a, 'a, P>,
     storage: &'a mut BoardStorage<F>,
     pub(crate) health: &'a mut H,
     feed_at: Instant,
@@ -61,7 +61,7 @@ pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     outlet: O,
     /// Messages that the outlet was given.
     messages: u8,
-    marks: Option<&'a dyn Marks>,
+    marks: Option<&'a dyn Fn(Mark)>,
 }
 
 /// An event other than a frame.
@@ -100,9 +100,9 @@ where
     pub(crate) fn new(
         page: &'a Page<'a, P>,
         boot: Boot<'a>,
-        agent: SealedAgent<'a, 'a, P>,
+        sealed: SealedAgent<'a, 'a, P>,
         storage: &'a mut BoardStorage<F>,
-        (health, marks): (&'a mut H, Option<&'a dyn Marks>),
+        (health, marks): (&'a mut H, Option<&'a dyn Fn(Mark)>),
         (receiver, sender): (PacketReceiver<'a>, PacketSender<'a>),
         (readings, outlet): (&'a ReadingExchange<S>, O),
     ) -> Self {
@@ -113,7 +113,7 @@ where
             page,
             page_crc,
             boot,
-            agent,
+            sealed,
             storage,
             health,
             feed_at,
@@ -139,9 +139,9 @@ where
         if self.wait_for_the_host().await.is_break() || self.run_in_slots().await.is_break() {
             return;
         }
-        while self.agent.round() < self.page.rounds && !self.is_held {
+        while self.sealed.agent.round() < self.page.rounds && !self.is_held {
             if S::IS_THERE {
-                self.readings.request(self.agent.round());
+                self.readings.request(self.sealed.agent.round());
                 // The host must know the reading before it ends the round.
                 let reading = self.readings.wait(READ_WITHIN).await;
                 self.note_reading(reading);
@@ -167,8 +167,8 @@ where
     pub(crate) async fn answer(&mut self, event: RoundEvent) {
         match event {
             RoundEvent::StateRequest(from) => {
-                let agent = &self.agent;
-                self.sender.post(|out| agent.write_state(from, out)).await;
+                let sealed = &self.sealed;
+                self.sender.post(|out| sealed.write_state(from, out)).await;
             }
             RoundEvent::Mark(number) => {
                 self.sender.post(|out| Packet::Mark { number }.encode(out).ok()).await;
@@ -207,10 +207,10 @@ where
     async fn broadcast(&mut self) {
         let mut is_more = true;
         while is_more {
-            let agent = &mut self.agent;
+            let sealed = &mut self.sealed;
             let write = |out: &mut [u8]| {
                 packet::write_frame_header(out).ok()?;
-                Some(FRAME_OFFSET + agent.poll_frame(None, out.get_mut(FRAME_OFFSET..)?)?)
+                Some(FRAME_OFFSET + sealed.poll_frame(None, out.get_mut(FRAME_OFFSET..)?)?)
             };
             is_more = self.sender.post(write).await;
         }
@@ -273,16 +273,17 @@ where
             let event = match decoded {
                 Some(Packet::Frame(_)) if self.is_held => None,
                 Some(Packet::Frame(sealed)) => {
-                    let was_waiting = self.agent.is_waiting();
-                    let report = self.agent.receive(sealed);
+                    let was_waiting = self.sealed.agent.is_waiting();
+                    let report = self.sealed.receive(sealed);
                     if let Some(refusal) = report.refusal() {
                         self.telemetry.refused += 1;
-                        self.round_log.refuse(self.agent.round(), refusal);
+                        self.round_log.refuse(self.sealed.agent.round(), refusal);
                     }
                     self.slots.as_mut().and_then(|slots| {
-                        let has_left = self.log.note(report.sender, report.received, self.agent.round());
-                        if was_waiting && !self.agent.is_waiting() {
-                            slots.doubt(self.agent.round());
+                        let has_left =
+                            self.log.note(report.sender, report.received, self.sealed.agent.round());
+                        if was_waiting && !self.sealed.agent.is_waiting() {
+                            slots.doubt(self.sealed.agent.round());
                         }
                         let hear = |stamp| slots.hear(arrived.as_micros(), report.sender, &stamp);
                         let hearing = report.stamp.map_or(Hearing::Nothing, hear);
@@ -322,7 +323,7 @@ where
 
     fn mark_end(&self) {
         if let Some(marks) = self.marks {
-            marks.invert(Mark::RoundEnd);
+            marks(Mark::RoundEnd);
         }
     }
 
@@ -332,13 +333,13 @@ where
         if S::IS_THERE {
             self.use_reading();
         }
-        let report = self.agent.end_round(is_on_beat);
+        let report = self.sealed.end_round(is_on_beat);
         self.telemetry.round = report.round;
         self.telemetry.epoch = report.epoch.number;
-        self.telemetry.digest = self.agent.digest();
+        self.telemetry.digest = self.sealed.agent.digest();
         self.telemetry.heard = report.heard;
-        let (epoch, members) = self.agent.epoch();
-        self.round_log.end_round(&report, epoch, members);
+        let agent = &self.sealed.agent;
+        self.round_log.end_round(&report, agent.epoch(), agent.members());
         if expected.is_some_and(|digest| digest != self.telemetry.digest) {
             error!("held after round {}: the host computed another state", report.round);
             self.is_held = true;
@@ -351,7 +352,7 @@ where
             self.telemetry.deepest_stack_bytes = self.health.deepest_stack_bytes();
         }
         self.save();
-        if O::IS_THERE && !self.agent.is_waiting() && !self.telemetry.is_stopped && !self.is_held {
+        if O::IS_THERE && !self.sealed.agent.is_waiting() && !self.telemetry.is_stopped && !self.is_held {
             self.pass_on_decision();
         }
         self.air_round = self.air_round.wrapping_add(1);
@@ -365,7 +366,7 @@ where
             self.note_reading(self.readings.take());
         }
         if let Some(bits) = self.telemetry.sensor.and_then(|sensor| sensor.reading) {
-            self.agent.take_reading(f32::from_bits(bits));
+            self.sealed.agent.take_reading(f32::from_bits(bits));
         }
     }
 
@@ -381,7 +382,7 @@ where
     fn pass_on_decision(&mut self) {
         let shape = self.page.problem.shape();
         let (system, at_ms) = (self.page.agent.id, Instant::now().as_millis() as u32);
-        let numbers = self.agent.decision().iter().take(shape.x + shape.y).enumerate();
+        let numbers = self.sealed.agent.decision().iter().take(shape.x + shape.y).enumerate();
         for (number, &value) in numbers {
             let name = if number < shape.x { ('x', number) } else { ('y', number - shape.x) };
             self.outlet.write(&named_value(self.messages, system, at_ms, name, value));
@@ -392,10 +393,10 @@ where
     /// Saves the agent's state before the frames that depend on it are sent. If that fails, the older state must not be used.
     fn save(&mut self) {
         let every = self.page.save_every;
-        let is_due = every > 0 && self.agent.round().is_multiple_of(every);
-        if is_due && !self.agent.save(self.storage, self.page_crc, every == EVERY_ROUND) {
+        let is_due = every > 0 && self.sealed.agent.round().is_multiple_of(every);
+        if is_due && !self.sealed.save(self.storage, self.page_crc, every == EVERY_ROUND) {
             self.storage.invalidate();
-            warn!("the state of round {} could not be saved", self.agent.round());
+            warn!("the state of round {} could not be saved", self.sealed.agent.round());
         }
     }
 
@@ -413,10 +414,10 @@ where
             radio: self.receiver.radio_state(),
             ..self.telemetry
         };
-        let x = self.agent.x(self.page).iter().copied();
+        let x = &self.sealed.agent.decision()[..self.page.problem.shape().x];
         let write = |out: &mut [u8]| match S::IS_THERE {
-            true => packet::write_sensed_telemetry(telemetry, x, out).ok(),
-            false => packet::write_telemetry(telemetry, x, out).ok(),
+            true => packet::write_sensed_telemetry(telemetry, x.iter().copied(), out).ok(),
+            false => packet::write_telemetry(telemetry, x.iter().copied(), out).ok(),
         };
         self.sender.post(write).await;
     }

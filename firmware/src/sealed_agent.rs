@@ -11,7 +11,7 @@ use crate::{
 use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
-    agent::{self, Agent, Config, Epoch, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
+    agent::{self, Agent, Config, Links, MemberSet, Origin, PeerSlot, Received, Refusal, Report},
     packet,
     problem::Problem,
     provisioning::{Error, Pace, Page},
@@ -33,7 +33,7 @@ pub(crate) const EVERY_ROUND: u32 = 1;
 
 /// The agent of a board, with what seals and opens its frames.
 pub(crate) struct SealedAgent<'p, 'a, P> {
-    agent: &'p mut BoardAgent<'a, P>,
+    pub(crate) agent: &'p mut BoardAgent<'a, P>,
     /// `None` if the swarm's frames are not sealed.
     key: Option<Key>,
     sealer: Sealer,
@@ -246,52 +246,14 @@ impl<'p, 'a, P: Problem<f32> + Copy> SealedAgent<'p, 'a, P> {
         FrameReport { sender, stamp, received }
     }
 
-    /// Passes a fresh reading to the agent's problem.
-    pub(crate) fn take_reading(&mut self, value: f32) {
-        self.agent.take_reading(value);
-    }
-
     /// Ends the round, on the common beat or on the agent's own clock.
     #[inline(never)]
     pub(crate) fn end_round(&mut self, is_on_beat: bool) -> Report {
         if is_on_beat { self.agent.end_on_beat() } else { self.agent.end_round() }
     }
 
-    /// Whether it takes no part in rounds yet.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.agent.is_waiting()
-    }
-
-    /// Whether the swarm is one round ahead.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.agent.is_behind()
-    }
-
     pub(crate) fn boot(&self) -> u32 {
         self.sealer.boot()
-    }
-
-    pub(crate) fn round(&self) -> u32 {
-        self.agent.round()
-    }
-
-    /// The epoch that it is in, and who belongs to it.
-    pub(crate) fn epoch(&self) -> (Epoch, &MemberSet) {
-        (self.agent.epoch(), self.agent.members())
-    }
-
-    pub(crate) fn digest(&self) -> u32 {
-        self.agent.digest()
-    }
-
-    /// Returns x, y and z.
-    pub(crate) fn decision(&self) -> &[f32] {
-        self.agent.decision()
-    }
-
-    /// Returns the upper-level variable.
-    pub(crate) fn x<'b>(&'b self, page: &Page<'_, P>) -> &'b [f32] {
-        &self.agent.decision()[..page.problem.shape().x]
     }
 }
 

@@ -38,11 +38,11 @@ where
         };
         let begun = Instant::now();
         let id = self.page.agent.id;
-        self.slots = Some(SlotSchedule::new(superframe, id, self.agent.round(), begun.as_micros()));
+        self.slots = Some(SlotSchedule::new(superframe, id, self.sealed.agent.round(), begun.as_micros()));
         if S::IS_THERE {
-            self.readings.request(self.agent.round());
+            self.readings.request(self.sealed.agent.round());
         }
-        while self.agent.round() < self.page.rounds {
+        while self.sealed.agent.round() < self.page.rounds {
             let Some(due) = self.slots.as_ref().map(SlotSchedule::due) else { break };
             let at = Instant::from_micros(due.at_us);
             let is_slot = matches!(due.task, SlotTask::Transmit { .. });
@@ -85,11 +85,11 @@ where
     async fn send_in_slot(&mut self, mut at: Instant, mut room: usize) {
         let Some(mut stamp) = self.slots.as_ref().map(SlotSchedule::stamp) else { return };
         loop {
-            let agent = &mut self.agent;
+            let sealed = &mut self.sealed;
             let mut fits = true;
             let write = |out: &mut [u8]| {
                 packet::write_frame_header(out).ok()?;
-                let length = agent.poll_frame(Some(&stamp), out.get_mut(FRAME_OFFSET..)?)?;
+                let length = sealed.poll_frame(Some(&stamp), out.get_mut(FRAME_OFFSET..)?)?;
                 fits = length <= room;
                 room = room.saturating_sub(length);
                 fits.then_some(FRAME_OFFSET + length)
@@ -117,12 +117,12 @@ where
             self.sender.post(|out| Packet::Taken { round, senders: &senders }.encode(out).ok()).await;
             self.report().await;
             if S::IS_THERE {
-                self.readings.request(self.agent.round());
+                self.readings.request(self.sealed.agent.round());
             }
             if round.is_multiple_of(ROUNDS_PER_BOOT) {
                 self.send_boot().await;
             }
-            if !self.agent.is_behind() {
+            if !self.sealed.agent.is_behind() {
                 return;
             }
         }

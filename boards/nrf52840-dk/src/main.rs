@@ -66,8 +66,8 @@ async fn main(_spawner: Spawner) {
     let marks = {
         let pins: [Peri<'static, AnyPin>; 4] =
             [nrf.P1_01.into(), nrf.P1_02.into(), nrf.P1_03.into(), nrf.P1_04.into()];
-        let mut pins = pins.map(|pin| Output::new(pin, Level::Low, OutputDrive::Standard));
-        RefCell::new(move |mark: Mark| pins[mark as usize].toggle())
+        let pins = RefCell::new(pins.map(|pin| Output::new(pin, Level::Low, OutputDrive::Standard)));
+        move |mark: Mark| pins.borrow_mut()[mark as usize].toggle()
     };
     #[cfg(feature = "marks")]
     let parts = Parts { marks: Some(&marks), ..parts };

@@ -22,7 +22,7 @@ pub async fn run_by_radio<const MTU: usize, const SENT: usize>(
     port: impl Read + Write,
     parts: Parts<'_, (), impl NorFlash + PageFlash, impl Health>,
 ) -> ! {
-    let queue = RadioQueue::<MTU, SENT>::new();
+    let queue = RadioQueue::<MTU, SENT>::default();
     let Parts { board, chip, window, page, buffers, link: (), storage, health, marks } = parts;
     let link = SplitLink::new(
         FragmentedLink::<_, MTU, SLOTS>::new(ListeningLink::new(&queue)),

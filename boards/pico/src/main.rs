@@ -45,8 +45,8 @@ async fn main(_spawner: Spawner) {
     let marks = {
         let pins: [Peri<'static, AnyPin>; 4] =
             [pico.PIN_2.into(), pico.PIN_3.into(), pico.PIN_4.into(), pico.PIN_5.into()];
-        let mut pins = pins.map(|pin| Output::new(pin, Level::Low));
-        RefCell::new(move |mark: Mark| pins[mark as usize].toggle())
+        let pins = RefCell::new(pins.map(|pin| Output::new(pin, Level::Low)));
+        move |mark: Mark| pins.borrow_mut()[mark as usize].toggle()
     };
     #[cfg(feature = "marks")]
     let mut link = link;

@@ -34,8 +34,7 @@ impl<L, const MTU: usize, const SLOTS: usize> FragmentedLink<L, MTU, SLOTS> {
     }
 }
 
-impl<L: Link, const MTU: usize, const SLOTS: usize> Link for FragmentedLink<L, MTU, SLOTS>
-{
+impl<L: Link, const MTU: usize, const SLOTS: usize> Link for FragmentedLink<L, MTU, SLOTS> {
     fn start(&mut self, sender: u16, boot: u32, air: AirKind) {
         self.radio.start(sender, boot, air);
         self.sender = sender;

@@ -38,18 +38,6 @@ pub struct RadioQueue<const MTU: usize, const SENT: usize> {
 }
 
 impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
-    /// Creates an empty queue.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            heard: Channel::new(),
-            sent: Channel::new(),
-            late: Cell::new(None),
-            unheard: Cell::new(0),
-            radio_state: Cell::new(None),
-        }
-    }
-
     /// Keeps what the radio hears until `event`.
     async fn hear_until<E>(&self, radio: &mut impl Link, event: impl Future<Output = E>) -> E {
         let mut event = pin!(event);
@@ -71,7 +59,13 @@ impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
 
 impl<const MTU: usize, const SENT: usize> Default for RadioQueue<MTU, SENT> {
     fn default() -> Self {
-        Self::new()
+        Self {
+            heard: Channel::new(),
+            sent: Channel::new(),
+            late: Cell::default(),
+            unheard: Cell::default(),
+            radio_state: Cell::default(),
+        }
     }
 }
 
@@ -227,7 +221,7 @@ mod tests {
         let mut bare = SplitLink::new(SlowRadio::default(), FakeLink::default());
         bare.start(7, 1, SLOTS);
         assert_eq!(block_on(hear_while_telling(&mut bare, 10)), [], "the fault that this link is for");
-        let queue = RadioQueue::<8, 2>::new();
+        let queue = RadioQueue::<8, 2>::default();
         let mut link = SplitLink::new(ListeningLink::new(&queue), FakeLink::default());
         link.start(7, 1, SLOTS);
         let mut radio = SlowRadio::default();
@@ -241,7 +235,7 @@ mod tests {
     #[test]
     fn what_waits_is_sent_and_what_does_not_fit_is_dropped() {
         let mut radio = SlowRadio::default();
-        let queue = RadioQueue::<8, 2>::new();
+        let queue = RadioQueue::<8, 2>::default();
         let mut link = ListeningLink::new(&queue);
         // Two wait; the third finds no room, and the last is too long.
         for packet in [&[1; 8][..], &[2; 8], &[3; 8], &[4; 9]] {
@@ -297,7 +291,7 @@ mod tests {
     #[test]
     fn a_radio_that_hears_nobody_is_set_up_again() {
         let mut radio = FaultyRadio { is_deaf: true, ..FaultyRadio::default() };
-        let queue = RadioQueue::<8, 2>::new();
+        let queue = RadioQueue::<8, 2>::default();
         let mut link = ListeningLink::new(&queue);
         for sent in 1..4 * SILENT_SENDS {
             block_on(link.send(&[1]));
@@ -313,7 +307,7 @@ mod tests {
     fn a_packet_for_a_busy_channel_is_lost_and_counted() {
         for is_busy in [false, true] {
             let mut radio = FaultyRadio { is_busy, ..FaultyRadio::default() };
-            let queue = RadioQueue::<8, 2>::new();
+            let queue = RadioQueue::<8, 2>::default();
             let mut link = ListeningLink::new(&queue);
             block_on(link.send(&[1]));
             block_on(select(keep_listening(&mut radio, &queue), turns(100)));
@@ -326,7 +320,7 @@ mod tests {
     #[test]
     fn a_packet_that_is_late_for_its_slot_is_dropped() {
         let mut radio = FaultyRadio::default();
-        let queue = RadioQueue::<8, 3>::new();
+        let queue = RadioQueue::<8, 3>::default();
         let mut link = ListeningLink::new(&queue);
         link.start(7, 1, SLOTS);
         let sending = async {

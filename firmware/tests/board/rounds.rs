@@ -57,7 +57,7 @@ fn a_board_that_comes_to_another_state_than_expected_stays_in_it() {
 #[test]
 fn the_end_of_each_round_is_marked() {
     let seen = RefCell::new(Vec::new());
-    let marks = RefCell::new(|mark| seen.borrow_mut().push(mark));
+    let marks = |mark| seen.borrow_mut().push(mark);
     let words = [Packet::Start { air_round: 0 }, over(0), over(1)];
     let (mut flash, page) = (vec![0xFF; 64 * 1024], page(Pace::Air));
     said_by(
