@@ -1,7 +1,6 @@
 //! The flash chip of the board.
 
 use embassy_rp::{
-    Peri,
     flash::{Blocking, Flash},
     peripherals::FLASH,
 };
@@ -11,11 +10,6 @@ pub const FLASH_ADDRESS: usize = 0x1000_0000;
 
 /// The driver of the flash up to `BYTES`.
 pub type QspiFlash<const BYTES: usize> = Flash<'static, FLASH, Blocking, BYTES>;
-
-/// Starts the driver.
-pub fn start<const BYTES: usize>(flash: Peri<'static, FLASH>) -> QspiFlash<BYTES> {
-    Flash::new_blocking(flash)
-}
 
 /// The number that the maker gave the flash chip: the RP2040 itself has none.
 #[cfg(feature = "rp2040")]

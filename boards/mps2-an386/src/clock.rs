@@ -1,7 +1,7 @@
 //! embassy's clock: the FPGA's microsecond counter is the time, CMSDK timer 0 the alarm.
 
 use crate::{
-    interrupt_line::{self, InterruptLine},
+    interrupts::{self, InterruptLine},
     registers::Registers,
 };
 use core::{
@@ -96,6 +96,6 @@ pub unsafe extern "C" fn on_alarm() {
 pub fn start() {
     FPGA_IO.write(PRESCALE, CLOCK_MHZ - 1);
     FPGA_IO.write(COUNTER, 0);
-    interrupt_line::enable(InterruptLine::Timer0);
+    interrupts::enable(InterruptLine::Timer0);
     critical_section::with(|section| CLOCK.run_queue(section));
 }

@@ -1,7 +1,7 @@
 //! The LAN9118 as a packet radio: one Ethernet frame carries one packet, and the host at the other end of the cable is the air.
 
 use crate::{
-    interrupt_line::{self, InterruptLine},
+    interrupts::{self, InterruptLine},
     registers::{BURST, Registers},
 };
 use core::{
@@ -77,7 +77,7 @@ impl Ethernet {
         LAN9118.write(INT_EN, RX_STATUS_LEVEL);
         write_mac(MAC_CR, MAC_CR_PROMISCUOUS | MAC_CR_FULL_DUPLEX | MAC_CR_TX_ENABLE | MAC_CR_RX_ENABLE);
         LAN9118.write(TX_CFG, TX_ON | TX_STATUS_MAY_OVERRUN);
-        interrupt_line::enable(InterruptLine::Ethernet);
+        interrupts::enable(InterruptLine::Ethernet);
         Self { waiting: 0 }
     }
 }

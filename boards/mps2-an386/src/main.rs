@@ -13,7 +13,6 @@ mod ethernet;
 mod executor;
 mod flash;
 mod health;
-mod interrupt_line;
 mod interrupts;
 mod log;
 mod panic;
@@ -24,10 +23,7 @@ mod sensor;
 mod uart;
 
 use embassy_executor::Spawner;
-use fabswarm_firmware::{Buffers, Parts, storage::BoardStorage};
-use static_cell::ConstStaticCell;
-
-static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::new());
+use fabswarm_firmware::{Parts, storage::BoardStorage};
 
 #[embassy_executor::main(executor = "executor::Executor", entry = "cortex_m_rt::entry")]
 async fn main(_spawner: Spawner) {
@@ -41,7 +37,7 @@ async fn main(_spawner: Spawner) {
         #[cfg(feature = "uart")]
         window: uart::WINDOW,
         page: board::page(),
-        buffers: BUFFERS.take(),
+        buffers: fabswarm_board_parts::buffers(),
         #[cfg(not(feature = "uart"))]
         link: ethernet::Ethernet::start(),
         #[cfg(feature = "uart")]

@@ -2,7 +2,7 @@
 
 use crate::{
     cmsdk_uart::CmsdkUart,
-    interrupt_line::{self, InterruptLine},
+    interrupts::{self, InterruptLine},
 };
 use core::{cell::RefCell, future::poll_fn, task::Poll};
 use critical_section::Mutex;
@@ -31,7 +31,7 @@ impl UartSensor {
     /// Starts the port. Call once.
     pub fn start() -> Self {
         SENSOR.start_both_ways();
-        interrupt_line::enable(InterruptLine::Uart2Receive);
+        interrupts::enable(InterruptLine::Uart2Receive);
         Self(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     cmsdk_uart::CmsdkUart,
-    interrupt_line::{self, InterruptLine},
+    interrupts::{self, InterruptLine},
 };
 use core::{cell::RefCell, convert::Infallible, future::poll_fn, task::Poll};
 use critical_section::Mutex;
@@ -36,7 +36,7 @@ impl Uart {
     /// Starts the port. Call once.
     pub fn start() -> Self {
         UART0.start_both_ways();
-        interrupt_line::enable(InterruptLine::Uart0Receive);
+        interrupts::enable(InterruptLine::Uart0Receive);
         Self(())
     }
 }

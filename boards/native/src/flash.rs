@@ -1,6 +1,6 @@
 //! A file as the board's flash: the page in front, storage behind it.
 
-use embedded_storage::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
+use embedded_storage::nor_flash::{ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash};
 use fabswarm_firmware::{provisioning::PAGE_ROOM, storage::PageFlash};
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
@@ -9,16 +9,6 @@ const STORAGE_BYTES: usize = 64 * 1024;
 /// The board's flash.
 pub struct FileFlash {
     file: File,
-}
-
-/// The file could not be used.
-#[derive(Debug)]
-pub struct FileFault;
-
-impl NorFlashError for FileFault {
-    fn kind(&self) -> NorFlashErrorKind {
-        NorFlashErrorKind::Other
-    }
 }
 
 impl FileFlash {
@@ -33,8 +23,10 @@ impl FileFlash {
         Ok(words)
     }
 
-    fn write_at(&self, offset: u32, bytes: &[u8]) -> Result<(), FileFault> {
-        self.file.write_all_at(bytes, PAGE_ROOM as u64 + u64::from(offset)).map_err(|_| FileFault)
+    fn write_at(&self, offset: u32, bytes: &[u8]) -> Result<(), NorFlashErrorKind> {
+        self.file
+            .write_all_at(bytes, PAGE_ROOM as u64 + u64::from(offset))
+            .map_err(|_| NorFlashErrorKind::Other)
     }
 }
 
@@ -51,14 +43,16 @@ impl PageFlash for FileFlash {
 }
 
 impl ErrorType for FileFlash {
-    type Error = FileFault;
+    type Error = NorFlashErrorKind;
 }
 
 impl ReadNorFlash for FileFlash {
     const READ_SIZE: usize = 1;
 
-    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), FileFault> {
-        self.file.read_exact_at(bytes, PAGE_ROOM as u64 + u64::from(offset)).map_err(|_| FileFault)
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorFlashErrorKind> {
+        self.file
+            .read_exact_at(bytes, PAGE_ROOM as u64 + u64::from(offset))
+            .map_err(|_| NorFlashErrorKind::Other)
     }
 
     fn capacity(&self) -> usize {
@@ -70,11 +64,11 @@ impl NorFlash for FileFlash {
     const WRITE_SIZE: usize = 4;
     const ERASE_SIZE: usize = 4096;
 
-    fn erase(&mut self, from: u32, to: u32) -> Result<(), FileFault> {
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), NorFlashErrorKind> {
         self.write_at(from, &vec![0xFF; to.saturating_sub(from) as usize])
     }
 
-    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FileFault> {
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorFlashErrorKind> {
         self.write_at(offset, bytes)
     }
 }

@@ -51,7 +51,7 @@ impl Socket {
         Ok(Self { stream, received })
     }
 
-    fn write(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         if let Err(error) = self.stream.write_all(bytes) {
             log::error!("the host is gone: {error}");
             process::exit(1);
@@ -86,24 +86,22 @@ fn read_bytes(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(chunk)
 }
 
-/// The bytes of a serial line.
-pub struct SerialSocket(Socket);
-
-impl ErrorType for SerialSocket {
+impl ErrorType for Socket {
     type Error = Infallible;
 }
 
-impl AsyncRead for SerialSocket {
+/// The bytes of a serial line.
+impl AsyncRead for Socket {
     async fn read(&mut self, out: &mut [u8]) -> Result<usize, Infallible> {
-        let bytes = self.0.next().await;
+        let bytes = self.next().await;
         out[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
     }
 }
 
-impl AsyncWrite for SerialSocket {
+impl AsyncWrite for Socket {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
-        self.0.write(bytes);
+        self.send(bytes);
         Ok(bytes.len())
     }
 
@@ -117,14 +115,14 @@ pub enum NativeLink {
     /// Whole packets.
     Packets(Socket),
     /// The bytes of a serial line.
-    Serial(Box<SerialLink<SerialSocket>>),
+    Serial(Box<SerialLink<Socket>>),
 }
 
 impl NativeLink {
     /// Connects to the host.
     pub fn connect(path: &Path, is_serial: bool) -> io::Result<Self> {
         Ok(if is_serial {
-            Self::Serial(Box::new(SerialLink::new(SerialSocket(Socket::connect(path, read_bytes)?))))
+            Self::Serial(Box::new(SerialLink::new(Socket::connect(path, read_bytes)?)))
         } else {
             Self::Packets(Socket::connect(path, read_packet)?)
         })
@@ -136,7 +134,7 @@ impl Link for NativeLink {
         match self {
             Self::Packets(socket) => {
                 let length = (ETHERNET_HEADER.len() + packet.len()) as u32;
-                socket.write(&[&length.to_be_bytes()[..], &ETHERNET_HEADER, packet].concat());
+                socket.send(&[&length.to_be_bytes()[..], &ETHERNET_HEADER, packet].concat());
             }
             Self::Serial(link) => link.send(packet).await,
         }

@@ -9,7 +9,7 @@ use embassy_executor::Spawner;
 use embassy_futures::join::join;
 use fabswarm_board_parts::lora;
 use fabswarm_chip_rp::{
-    flash::{self, FLASH_ADDRESS},
+    flash::{self, FLASH_ADDRESS, QspiFlash},
     health, usb,
 };
 
@@ -21,7 +21,7 @@ async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
     // Before the radio, which may not answer.
     let health = health::start(pico.WATCHDOG, pico.PIN_25);
-    let mut flash = flash::start::<{ board::STORAGE.end - FLASH_ADDRESS }>(pico.FLASH);
+    let mut flash = QspiFlash::<{ board::STORAGE.end - FLASH_ADDRESS }>::new_blocking(pico.FLASH);
     let chip = flash::number(&mut flash);
     let (port, device) = usb::start(pico.USB, board::NAME, chip);
     let radio = radio::RadioPins {

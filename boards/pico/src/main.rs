@@ -10,7 +10,7 @@ use embassy_executor::Spawner;
 #[cfg(feature = "usb")]
 use fabswarm_chip_rp::usb;
 use fabswarm_chip_rp::{
-    flash::{self, FLASH_ADDRESS},
+    flash::{self, FLASH_ADDRESS, QspiFlash},
     health,
 };
 use fabswarm_firmware::{link::SerialLink, run};
@@ -33,7 +33,7 @@ fabswarm_board_parts::keep_faults!(health::restart);
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
     let pico = embassy_rp::init(Default::default());
-    let mut flash = flash::start::<{ board::STORAGE.end - FLASH_ADDRESS }>(pico.FLASH);
+    let mut flash = QspiFlash::<{ board::STORAGE.end - FLASH_ADDRESS }>::new_blocking(pico.FLASH);
     let chip = flash::number(&mut flash);
     #[cfg(not(feature = "usb"))]
     let (port, window) = (uart::start(pico.UART0, pico.PIN_0, pico.PIN_1), uart::WINDOW);

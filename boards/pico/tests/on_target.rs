@@ -15,7 +15,7 @@ mod tests {
     use super::board;
     use embassy_rp::Peripherals;
     use fabswarm_board_parts::{flash::BoardFlash, on_target};
-    use fabswarm_chip_rp::flash::{self, FLASH_ADDRESS};
+    use fabswarm_chip_rp::flash::{self, FLASH_ADDRESS, QspiFlash};
 
     #[init]
     fn init() -> Peripherals {
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn flash_keeps_what_is_written(pico: Peripherals) {
-        let mut driver = flash::start::<{ board::STORAGE.end - FLASH_ADDRESS }>(pico.FLASH);
+        let mut driver = QspiFlash::<{ board::STORAGE.end - FLASH_ADDRESS }>::new_blocking(pico.FLASH);
         assert!(flash::number(&mut driver).is_some(), "the flash chip has no number");
         on_target::check_flash(&mut BoardFlash::new(driver, FLASH_ADDRESS, board::PAGE, board::STORAGE));
     }

@@ -7,7 +7,7 @@ use embassy_executor::Spawner;
 use embassy_futures::join::join;
 use embassy_rp::otp;
 use fabswarm_chip_rp::{
-    flash::{self, FLASH_ADDRESS},
+    flash::{FLASH_ADDRESS, QspiFlash},
     health, usb,
 };
 use fabswarm_firmware::{link::SerialLink, run};
@@ -21,7 +21,7 @@ async fn main(_spawner: Spawner) {
     // The number that the maker wrote into the chip.
     let chip = otp::get_chipid().ok();
     let (port, device) = usb::start(pico.USB, board::NAME, chip);
-    let flash = flash::start::<{ board::STORAGE.end - FLASH_ADDRESS }>(pico.FLASH);
+    let flash = QspiFlash::<{ board::STORAGE.end - FLASH_ADDRESS }>::new_blocking(pico.FLASH);
     let health = health::start(pico.WATCHDOG, pico.PIN_25);
     let link = SerialLink::new(port);
     join(device, run(board::parts(chip, usb::WINDOW, link, flash, FLASH_ADDRESS, health))).await.1

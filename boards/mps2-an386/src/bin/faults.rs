@@ -22,13 +22,11 @@ fn main() -> ! {
     let mut block = [name.as_mut_ptr() as usize, name.len()];
     // SAFETY: the block is a buffer and its length, as the call expects it.
     unsafe { syscall1!(GET_CMDLINE, block.as_mut_ptr()) };
-    match &name {
-        name if name.starts_with(b"instruction") => {
-            hprintln!("{:#010x}", bad_instruction as *const () as usize & !1);
-            bad_instruction();
-        }
-        _ => hprintln!("{}", overflow(1)),
+    if name.starts_with(b"instruction") {
+        hprintln!("{:#010x}", bad_instruction as *const () as usize & !1);
+        bad_instruction();
     }
+    hprintln!("{}", overflow(1));
     unreachable!()
 }
 
