@@ -174,7 +174,7 @@ async fn run_between<'a, P: PageProblem<'a> + Copy>(
                     sealed,
                     &mut storage,
                     (&mut health, marks),
-                    (PacketReceiver::new(receiver, &radio), PacketSender::new(sender)),
+                    (PacketReceiver { queue: receiver, radio: &radio }, PacketSender(sender)),
                     (&readings, outlet),
                 );
                 let serve = link::serve(&mut link, to_agent, from_agent, &radio);

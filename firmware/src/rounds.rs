@@ -229,7 +229,11 @@ where
                     }
                     self.broadcast().await;
                 }
-                RoundEvent::Short => self.ask_again().await,
+                RoundEvent::Short => {
+                    let (air_round, from) = (self.air_round, self.relayed);
+                    self.asked = Some((air_round, from));
+                    self.sender.post(|out| Packet::Again { air_round, from }.encode(out).ok()).await;
+                }
                 // A page is not replaced while a trial runs.
                 event => self.answer(event).await,
             }
@@ -400,18 +404,11 @@ where
         }
     }
 
-    /// Asks the host for what the cable has lost.
-    async fn ask_again(&mut self) {
-        let (air_round, from) = (self.air_round, self.relayed);
-        self.asked = Some((air_round, from));
-        self.sender.post(|out| Packet::Again { air_round, from }.encode(out).ok()).await;
-    }
-
     pub(crate) async fn report(&mut self) {
         let telemetry = Telemetry {
             air_round: self.air_round,
             slot_error_us: self.slots.as_ref().map(SlotSchedule::error_us),
-            radio: self.receiver.radio_state(),
+            radio: self.receiver.radio.get(),
             ..self.telemetry
         };
         let x = &self.sealed.agent.decision()[..self.page.problem.shape().x];

@@ -56,23 +56,12 @@ impl PacketQueue {
 
 /// The agent's end of the incoming queue.
 pub(crate) struct PacketReceiver<'a> {
-    queue: Receiver<'a, NoopRawMutex, PacketBuffer>,
-    radio: &'a Cell<Option<RadioState>>,
+    pub(crate) queue: Receiver<'a, NoopRawMutex, PacketBuffer>,
+    /// The last report of the link's radio.
+    pub(crate) radio: &'a Cell<Option<RadioState>>,
 }
 
-impl<'a> PacketReceiver<'a> {
-    pub(crate) fn new(
-        queue: Receiver<'a, NoopRawMutex, PacketBuffer>,
-        radio: &'a Cell<Option<RadioState>>,
-    ) -> Self {
-        Self { queue, radio }
-    }
-
-    /// The last report of the link's radio.
-    pub(crate) fn radio_state(&self) -> Option<RadioState> {
-        self.radio.get()
-    }
-
+impl PacketReceiver<'_> {
     /// Waits for a packet and returns it with the time of its arrival. It stays queued until [`PacketReceiver::done`].
     pub(crate) async fn packet(&mut self) -> (&[u8], Instant) {
         let mail = self.queue.receive().await;
@@ -85,13 +74,9 @@ impl<'a> PacketReceiver<'a> {
 }
 
 /// The agent's end of the outgoing queue.
-pub(crate) struct PacketSender<'a>(Sender<'a, NoopRawMutex, PacketBuffer>);
+pub(crate) struct PacketSender<'a>(pub(crate) Sender<'a, NoopRawMutex, PacketBuffer>);
 
-impl<'a> PacketSender<'a> {
-    pub(crate) fn new(sender: Sender<'a, NoopRawMutex, PacketBuffer>) -> Self {
-        Self(sender)
-    }
-
+impl PacketSender<'_> {
     /// Waits for room and sends the packet that `write` puts there. `write` returns its length, or `None` to send nothing.
     /// Returns whether a packet was sent.
     pub(crate) async fn post(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
@@ -121,7 +106,7 @@ pub(crate) async fn serve<L: Link>(
     mut outgoing: Receiver<'_, NoopRawMutex, PacketBuffer>,
     radio: &Cell<Option<RadioState>>,
 ) -> ! {
-    let mut backoff = SendBackoff::new();
+    let mut backoff = SendBackoff::default();
     loop {
         let receive = async {
             let mail = incoming.send().await;
@@ -164,7 +149,8 @@ mod tests {
         let (to_agent, receiver) = incoming.split();
         let (sender, from_agent) = outgoing.split();
         let radio = Cell::new(None);
-        let (mut receiver, mut sender) = (PacketReceiver::new(receiver, &radio), PacketSender::new(sender));
+        let (mut receiver, mut sender) =
+            (PacketReceiver { queue: receiver, radio: &radio }, PacketSender(sender));
         let mut link = FakeLink { is_stuck: true, ..FakeLink::hearing((1..=100).map(|byte| vec![byte])) };
         let mut heard = Vec::new();
         let send = async {

@@ -6,7 +6,7 @@ use embassy_time::{Duration, Instant, Timer};
 
 /// Back-off for a link whose other end does not read. While we wait to send we cannot receive, so after one timeout later packets are
 /// only polled once and dropped. Every 64th packet gets the full timeout again, since a long packet may need it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SendBackoff {
     /// Packets dropped since the last one that was sent.
     untaken: u32,
@@ -15,10 +15,6 @@ pub(super) struct SendBackoff {
 impl SendBackoff {
     /// Packets after which a link that takes none is waited for again.
     const AGAIN_AFTER: u32 = 64;
-
-    pub(super) const fn new() -> Self {
-        Self { untaken: 0 }
-    }
 
     /// Sends a packet at `at`, or drops it. Returns whether it is the first to be dropped.
     pub(super) async fn send<L: Link>(

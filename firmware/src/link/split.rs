@@ -23,8 +23,8 @@ pub struct SplitLink<R, C> {
 
 impl<R, C> SplitLink<R, C> {
     /// Joins both links into one.
-    pub const fn new(radio: R, cable: C) -> Self {
-        Self { radio, cable, backoff: SendBackoff::new(), is_by_radio: false, from_cable: [0; PACKET] }
+    pub fn new(radio: R, cable: C) -> Self {
+        Self { radio, cable, backoff: SendBackoff::default(), is_by_radio: false, from_cable: [0; PACKET] }
     }
 }
 

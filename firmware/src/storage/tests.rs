@@ -3,7 +3,6 @@
 extern crate std;
 use super::boots::ENTRY_BYTES;
 use super::*;
-use core::convert::Infallible;
 use embedded_storage::nor_flash::{ErrorType, NorFlashErrorKind, ReadNorFlash};
 use fabswarm_shared::{
     provisioning::Error,
@@ -20,16 +19,23 @@ struct FailingFlash<'a> {
     bytes: &'a mut Vec<u8>,
     power: usize,
     erased: Vec<u32>,
+    /// Of flash with error correction, as that of the STM32WL: the units that lost power while they were written or erased. They cannot be
+    /// read.
+    torn: Option<&'a mut BTreeSet<usize>>,
 }
 
 impl ErrorType for FailingFlash<'_> {
-    type Error = Infallible;
+    type Error = NorFlashErrorKind;
 }
 
 impl ReadNorFlash for FailingFlash<'_> {
     const READ_SIZE: usize = 1;
 
-    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), Infallible> {
+    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), NorFlashErrorKind> {
+        let units = offset as usize / UNIT_BYTES..(offset as usize + out.len()).div_ceil(UNIT_BYTES);
+        if self.torn.as_ref().is_some_and(|torn| torn.range(units).next().is_some()) {
+            return Err(NorFlashErrorKind::Other);
+        }
         out.copy_from_slice(&self.bytes[offset as usize..][..out.len()]);
         Ok(())
     }
@@ -43,28 +49,39 @@ impl NorFlash for FailingFlash<'_> {
     const WRITE_SIZE: usize = UNIT_BYTES;
     const ERASE_SIZE: usize = SECTOR;
 
-    fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
-        assert!(
-            (from as usize).is_multiple_of(SECTOR) && (to as usize).is_multiple_of(SECTOR),
-            "only whole sectors can be erased"
-        );
-        self.erased[from as usize / SECTOR..to as usize / SECTOR].iter_mut().for_each(|count| *count += 1);
-        let sector = &mut self.bytes[from as usize..to as usize];
-        match self.power {
-            0 => {}
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), NorFlashErrorKind> {
+        let (from, to) = (from as usize, to as usize);
+        assert!(from.is_multiple_of(SECTOR) && to.is_multiple_of(SECTOR), "only whole sectors can be erased");
+        self.erased[from / SECTOR..to / SECTOR].iter_mut().for_each(|count| *count += 1);
+        let units = from / UNIT_BYTES..to / UNIT_BYTES;
+        let sector = &mut self.bytes[from..to];
+        match (self.power, &mut self.torn) {
+            (0, _) => {}
             // Power fails within: some cells are erased, others not.
-            1 => sector.iter_mut().enumerate().for_each(|(at, byte)| *byte |= at as u8 ^ 0x5A),
-            _ => sector.fill(0xFF),
+            (1, torn) => {
+                sector.iter_mut().enumerate().for_each(|(at, byte)| *byte |= at as u8 ^ 0x5A);
+                torn.iter_mut().for_each(|torn| torn.extend(units.clone().step_by(3)));
+            }
+            (_, torn) => {
+                sector.fill(0xFF);
+                torn.iter_mut().for_each(|torn| torn.retain(|unit| !units.contains(unit)));
+            }
         }
         self.power = self.power.saturating_sub(1);
         Ok(())
     }
 
-    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
-        let is_whole = (offset as usize).is_multiple_of(UNIT_BYTES) && bytes.len().is_multiple_of(UNIT_BYTES);
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorFlashErrorKind> {
+        let offset = offset as usize;
+        let is_whole = offset.is_multiple_of(UNIT_BYTES) && bytes.len().is_multiple_of(UNIT_BYTES);
         assert!(is_whole, "only whole units can be written");
         let written = self.power.min(bytes.len());
-        for (place, byte) in self.bytes[offset as usize..].iter_mut().zip(&bytes[..written]) {
+        if let Some(torn) = &mut self.torn
+            && !written.is_multiple_of(UNIT_BYTES)
+        {
+            torn.insert((offset + written) / UNIT_BYTES);
+        }
+        for (place, byte) in self.bytes[offset..].iter_mut().zip(&bytes[..written]) {
             assert_eq!(*place, 0xFF, "only erased flash can be written");
             *place = *byte;
         }
@@ -73,67 +90,20 @@ impl NorFlash for FailingFlash<'_> {
     }
 }
 
-impl<'a> FailingFlash<'a> {
-    fn new(bytes: &'a mut Vec<u8>, power: usize) -> Self {
-        let erased = vec![0; bytes.len() / SECTOR];
-        Self { bytes, power, erased }
-    }
-}
-
-/// Flash with error correction, as that of the STM32WL: a unit that lost power while it was written or erased cannot be read.
-struct EccFlash<'a> {
-    flash: FailingFlash<'a>,
-    torn: &'a mut BTreeSet<usize>,
-}
-
-impl ErrorType for EccFlash<'_> {
-    type Error = NorFlashErrorKind;
-}
-
-impl ReadNorFlash for EccFlash<'_> {
-    const READ_SIZE: usize = 1;
-
-    fn read(&mut self, offset: u32, out: &mut [u8]) -> Result<(), NorFlashErrorKind> {
-        let units = offset as usize / UNIT_BYTES..(offset as usize + out.len()).div_ceil(UNIT_BYTES);
-        if self.torn.range(units).next().is_some() {
-            return Err(NorFlashErrorKind::Other);
-        }
-        self.flash.read(offset, out).map_err(|never| match never {})
-    }
-
-    fn capacity(&self) -> usize {
-        self.flash.capacity()
-    }
-}
-
-impl NorFlash for EccFlash<'_> {
-    const WRITE_SIZE: usize = UNIT_BYTES;
-    const ERASE_SIZE: usize = SECTOR;
-
-    fn erase(&mut self, from: u32, to: u32) -> Result<(), NorFlashErrorKind> {
-        let units = from as usize / UNIT_BYTES..to as usize / UNIT_BYTES;
-        match self.flash.power {
-            0 => {}
-            1 => self.torn.extend(units.step_by(3)),
-            _ => self.torn.retain(|unit| !units.contains(unit)),
-        }
-        self.flash.erase(from, to).map_err(|never| match never {})
-    }
-
-    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorFlashErrorKind> {
-        let power = self.flash.power;
-        if power < bytes.len() && !power.is_multiple_of(UNIT_BYTES) {
-            self.torn.insert((offset as usize + power) / UNIT_BYTES);
-        }
-        self.flash.write(offset, bytes).map_err(|never| match never {})
-    }
-}
-
 fn storage(bytes: &mut Vec<u8>, power: usize) -> BoardStorage<FailingFlash<'_>> {
-    BoardStorage::new(FailingFlash::new(bytes, power))
+    storage_with(bytes, power, None)
 }
 
-fn save<F: NorFlash>(storage: &mut BoardStorage<F>, state: &[u32]) -> Result<(), StorageFault> {
+fn storage_with<'a>(
+    bytes: &'a mut Vec<u8>,
+    power: usize,
+    torn: Option<&'a mut BTreeSet<usize>>,
+) -> BoardStorage<FailingFlash<'a>> {
+    let erased = vec![0; bytes.len() / SECTOR];
+    BoardStorage::new(FailingFlash { bytes, power, erased, torn })
+}
+
+fn save(storage: &mut BoardStorage<FailingFlash>, state: &[u32]) -> Result<(), StorageFault> {
     let mut draft = storage.draft(state.len());
     state.chunks(7).try_for_each(|words| draft.write(words))?;
     draft.commit()
@@ -143,7 +113,7 @@ fn loaded(bytes: &mut Vec<u8>) -> Option<Vec<u32>> {
     saved_state(&mut storage(bytes, 0))
 }
 
-fn saved_state<F: NorFlash>(storage: &mut BoardStorage<F>) -> Option<Vec<u32>> {
+fn saved_state(storage: &mut BoardStorage<FailingFlash>) -> Option<Vec<u32>> {
     let mut saved = storage.saved()?;
     let (mut out, mut word) = (Vec::new(), [0]);
     while saved.read(&mut word) {
@@ -233,11 +203,7 @@ fn start(bytes: &mut Vec<u8>, power: usize, key_number: u32, floor: u32) -> Resu
     reserve_boot(&mut storage(bytes, power), key_number, floor)
 }
 
-fn reserve_boot<F: NorFlash>(
-    storage: &mut BoardStorage<F>,
-    key_number: u32,
-    floor: u32,
-) -> Result<u32, Error> {
+fn reserve_boot(storage: &mut BoardStorage<FailingFlash>, key_number: u32, floor: u32) -> Result<u32, Error> {
     let mut boots = storage.boots(key_number, floor)?;
     Sealer::start(0, floor, &mut boots).map(|sealer| sealer.boot()).map_err(|_| Error::Storage)
 }
@@ -252,8 +218,8 @@ fn unreadable_units_stop_no_board() {
         let (mut used, mut kept) = (0, None);
         for start in 0..40 {
             let is_cut = start % 2 == 1;
-            let flash = FailingFlash::new(&mut bytes, if is_cut { power } else { usize::MAX });
-            let mut storage = BoardStorage::new(EccFlash { flash, torn: &mut torn });
+            let mut storage =
+                storage_with(&mut bytes, if is_cut { power } else { usize::MAX }, Some(&mut torn));
             let found = saved_state(&mut storage);
             assert!(found == kept || !is_cut && found == Some(vec![start - 1; words]), "power {power}");
             let boot = reserve_boot(&mut storage, 1, 1);
