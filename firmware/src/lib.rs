@@ -60,6 +60,7 @@ use storage::{BoardStorage, PageFlash};
 const BOOT_EVERY: Duration = Duration::from_millis(50);
 
 /// The firmware's large buffers. A board keeps them in a `static`: a task would build them on the stack first.
+#[derive(Debug)]
 pub struct Buffers {
     peers: PeerList,
     opener: Opener<MEMBERS>,
@@ -83,12 +84,6 @@ impl Buffers {
 impl Default for Buffers {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl core::fmt::Debug for Buffers {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.debug_struct("Buffers").finish_non_exhaustive()
     }
 }
 

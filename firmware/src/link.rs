@@ -65,16 +65,12 @@ pub trait Link {
         self.send(packet).await;
     }
 
-    /// Sends one packet unless the channel is busy. Returns whether it was sent. A link that cannot tell sends it.
-    async fn try_send(&mut self, packet: &[u8]) -> bool {
-        self.send(packet).await;
-        true
-    }
-
-    /// Like [`try_send`](Self::try_send), at `at` or now if that has passed. The rest of the time is short, and an executor would be late.
+    /// Sends one packet at `at`, or now if that has passed, unless the channel is busy. Returns whether it was sent. A link that cannot tell
+    /// sends it. The rest of the time is short, and an executor would be late.
     async fn try_send_at(&mut self, packet: &[u8], at: Instant) -> bool {
         while Instant::now() < at {}
-        self.try_send(packet).await
+        self.send(packet).await;
+        true
     }
 
     /// Waits for a packet and returns its length.

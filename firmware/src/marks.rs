@@ -63,17 +63,13 @@ impl<L: Link> Link for MarkedLink<'_, L> {
         self.send(packet).await;
     }
 
-    async fn try_send(&mut self, packet: &[u8]) -> bool {
-        self.mark(Mark::Send);
-        let is_sent = self.link.try_send(packet).await;
-        self.mark(Mark::Send);
-        is_sent
-    }
-
     async fn try_send_at(&mut self, packet: &[u8], at: Instant) -> bool {
         while Instant::now() < at {}
         self.mark_slot(at);
-        self.try_send(packet).await
+        self.mark(Mark::Send);
+        let is_sent = self.link.try_send_at(packet, Instant::MIN).await;
+        self.mark(Mark::Send);
+        is_sent
     }
 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {

@@ -10,8 +10,6 @@
 
 mod boots;
 
-pub use boots::KeyBoots;
-
 use core::ops::Range;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::fnv;
@@ -123,15 +121,14 @@ impl<F: NorFlash> StateDraft<'_, F> {
 }
 
 /// A saved state being read.
-#[derive(Debug)]
-pub struct SavedState<'a, F> {
+pub(crate) struct SavedState<'a, F> {
     flash: &'a mut F,
     words: Range<u32>,
 }
 
 impl<F: NorFlash> SavedState<'_, F> {
     /// Fills `words` with the next words of the state. Returns `false` if fewer are left or they cannot be read.
-    pub fn read(&mut self, words: &mut [u32]) -> bool {
+    pub(crate) fn read(&mut self, words: &mut [u32]) -> bool {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
         let is_there = bytes.len() <= self.words.len() && self.flash.read(self.words.start, bytes).is_ok();
         if is_there {
@@ -187,7 +184,7 @@ impl<F: NorFlash> BoardStorage<F> {
     }
 
     /// Returns a reader of the state saved last, if there is one.
-    pub fn saved(&mut self) -> Option<SavedState<'_, F>> {
+    pub(crate) fn saved(&mut self) -> Option<SavedState<'_, F>> {
         let StateRecord { at, length, .. } = self.newest?;
         let from = at + HEADER_BYTES as u32;
         Some(SavedState { flash: &mut self.flash, words: from..from + length })
@@ -228,7 +225,7 @@ impl<F: NorFlash> BoardStorage<F> {
     }
 
     /// Invalidates all saved states. Errors of the flash are ignored: there is nothing left to try.
-    pub fn invalidate(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         let Some(newest) = self.newest.take() else { return };
         let size = F::ERASE_SIZE as u32;
         let last = newest.at / size * size;

@@ -137,10 +137,11 @@ fn airtime(bytes: usize) -> Duration {
 
 impl Link for RadioLink {
     async fn send(&mut self, packet: &[u8]) {
-        self.try_send(packet).await;
+        self.try_send_at(packet, Instant::MIN).await;
     }
 
-    async fn try_send(&mut self, packet: &[u8]) -> bool {
+    async fn try_send_at(&mut self, packet: &[u8], at: Instant) -> bool {
+        while Instant::now() < at {}
         let mut bytes = [0; PAYLOAD];
         let length = MAC_HEADER.len() + packet.len().min(MTU);
         bytes[..MAC_HEADER.len()].copy_from_slice(&MAC_HEADER);

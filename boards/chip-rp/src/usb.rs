@@ -9,7 +9,6 @@ bind_interrupts!(struct Interrupts {
     USBCTRL_IRQ => usb::InterruptHandler<USB>;
 });
 
-/// The port.
 pub type UsbPort = cdc_port::CdcPort<usb::Driver<'static, USB>>;
 
 /// Starts the USB port of a board with this name; the future that is returned too keeps it running. Call once.

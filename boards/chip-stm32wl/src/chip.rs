@@ -23,7 +23,6 @@ pub fn start() -> Peripherals {
     embassy_stm32::init(config)
 }
 
-/// The settings of a UART at this rate.
 pub fn uart_config(baud: u32) -> usart::Config {
     let mut config = usart::Config::default();
     config.baudrate = baud;

@@ -28,7 +28,6 @@ unsafe fn NonMaskableInt() {
 pub struct EccFlash(Flash<'static, Blocking>);
 
 impl EccFlash {
-    /// Starts the driver.
     pub fn new(flash: Peri<'static, FLASH>) -> Self {
         Self(Flash::new_blocking(flash))
     }

@@ -10,13 +10,11 @@ use fabswarm_firmware::{health, packet::ResetCause};
 
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(8);
 
-/// The watchdog.
 pub struct EspHealth {
     watchdog: Rwdt,
 }
 
 impl EspHealth {
-    /// Starts the watchdog.
     pub fn start(mut watchdog: Rwdt) -> Self {
         watchdog.set_timeout(RwdtStage::Stage0, WATCHDOG_PERIOD);
         watchdog.enable();

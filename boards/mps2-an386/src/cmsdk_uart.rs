@@ -10,7 +10,6 @@ const BAUD_DIVIDER: usize = 0x10;
 const STATE_TX_FULL: u32 = 1 << 0;
 const CONTROL_TX_ENABLE: u32 = 1 << 0;
 
-/// A UART.
 #[derive(Clone, Copy)]
 pub struct CmsdkUart(Registers);
 
@@ -22,7 +21,6 @@ impl CmsdkUart {
         Self(unsafe { Registers::new(base) })
     }
 
-    /// Starts to send.
     pub fn start(self) {
         self.0.write(BAUD_DIVIDER, 16);
         self.0.write(CONTROL, CONTROL_TX_ENABLE);

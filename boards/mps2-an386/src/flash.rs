@@ -6,14 +6,9 @@ use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::storage::PageFlash;
 
 /// The part of the flash that the firmware writes to, with the habits of NOR flash.
-pub struct PsramFlash(());
+pub struct PsramFlash;
 
 impl PsramFlash {
-    /// Call once.
-    pub fn new() -> Self {
-        Self(())
-    }
-
     /// The address of `length` bytes at `offset`.
     fn place(offset: u32, length: usize) -> *mut u8 {
         let end = offset as usize + length;

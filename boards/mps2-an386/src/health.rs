@@ -16,7 +16,6 @@ const CLEAR: usize = 0xC;
 const HALF_PERIOD_S: u32 = 30;
 const CLOCK_HZ: u32 = 25_000_000;
 
-/// The machine's watchdog.
 pub struct CmsdkWatchdog(());
 
 impl CmsdkWatchdog {

@@ -42,7 +42,7 @@ async fn main(_spawner: Spawner) {
         link: ethernet::Ethernet::start(),
         #[cfg(feature = "uart")]
         link: fabswarm_firmware::link::SerialLink::new(uart::Uart::start()),
-        storage: BoardStorage::new(flash::PsramFlash::new()),
+        storage: BoardStorage::new(flash::PsramFlash),
         health: health::CmsdkWatchdog::start(),
         marks: None,
     };

@@ -6,7 +6,6 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 const STORAGE_BYTES: usize = 64 * 1024;
 
-/// The board's flash.
 pub struct FileFlash {
     file: File,
 }

@@ -112,14 +112,11 @@ impl AsyncWrite for Socket {
 
 /// The board's connection to its host.
 pub enum NativeLink {
-    /// Whole packets.
     Packets(Socket),
-    /// The bytes of a serial line.
     Serial(Box<SerialLink<Socket>>),
 }
 
 impl NativeLink {
-    /// Connects to the host.
     pub fn connect(path: &Path, is_serial: bool) -> io::Result<Self> {
         Ok(if is_serial {
             Self::Serial(Box::new(SerialLink::new(Socket::connect(path, read_bytes)?)))

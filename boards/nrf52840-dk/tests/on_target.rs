@@ -45,7 +45,7 @@ mod tests {
         let mut radio =
             RadioLink::new(nrf.RADIO, nrf.TIMER2, nrf.PPI_CH2, board::RADIO_CHANNEL, board::RADIO_POWER_DBM);
         block_on(async {
-            assert!(radio.try_send(&[1, 2, 3]).await, "the channel is busy");
+            assert!(radio.try_send_at(&[1, 2, 3], Instant::MIN).await, "the channel is busy");
             let mut packet = [0; 127];
             let until = Instant::now() + Duration::from_millis(200);
             // Timers are those of an executor, and none runs.

@@ -14,19 +14,9 @@ const CFSR: *const u32 = 0xE000_ED28 as *const u32;
 #[derive(Clone, Copy, Debug)]
 pub enum HardFault {
     /// At `pc`, in a function that returns to `lr`.
-    At {
-        /// Where.
-        pc: u32,
-        /// Where its function returns to.
-        lr: u32,
-        /// The status register.
-        cfsr: u32,
-    },
+    At { pc: u32, lr: u32, cfsr: u32 },
     /// The stack has outgrown its memory, so that nothing tells where.
-    StackOverflow {
-        /// The status register.
-        cfsr: u32,
-    },
+    StackOverflow { cfsr: u32 },
 }
 
 impl fmt::Display for HardFault {

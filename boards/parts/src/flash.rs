@@ -7,8 +7,7 @@ use fabswarm_firmware::storage::PageFlash;
 /// The part of the flash that the firmware writes to.
 #[derive(Debug)]
 pub struct BoardFlash<F> {
-    /// The driver.
-    pub driver: F,
+    driver: F,
     /// As the driver counts.
     page: Range<u32>,
     storage: Range<u32>,

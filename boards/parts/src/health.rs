@@ -6,11 +6,8 @@ use fabswarm_firmware::{health::Health, packet::ResetCause};
 /// The functions of a chip that differ between chips.
 #[derive(Debug)]
 pub struct CortexHealth<W, L> {
-    /// Restarts the watchdog's timeout.
     pub feed_watchdog: W,
-    /// Turns the board's light on or off.
     pub set_light: L,
-    /// Why the chip started.
     pub reset_cause: ResetCause,
     /// Restarts the chip. Its RAM stays as it is.
     pub restart: fn() -> !,

@@ -37,11 +37,9 @@ const RADIO_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct LoraConfig {
     /// Spreading factor, bandwidth and code.
     pub chirps: BaseBandModulationParams,
-    /// The centre of the channel.
     pub frequency_khz: u32,
     /// The share of an hour in which the radio may send.
     pub duty_per_mille: u16,
-    /// The power to send with.
     pub power_dbm: i32,
 }
 

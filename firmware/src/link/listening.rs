@@ -262,10 +262,10 @@ mod tests {
 
     impl Link for FaultyRadio {
         async fn send(&mut self, packet: &[u8]) {
-            self.try_send(packet).await;
+            self.try_send_at(packet, Instant::MIN).await;
         }
 
-        async fn try_send(&mut self, _: &[u8]) -> bool {
+        async fn try_send_at(&mut self, _: &[u8], _: Instant) -> bool {
             self.attempts += 1;
             !self.is_busy
         }

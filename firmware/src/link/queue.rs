@@ -20,7 +20,7 @@ const SEND_TIMEOUT: Duration = Duration::from_millis(250);
 /// How long before its time a packet is passed to the link: alarms and tasks may be late.
 const LEAD: Duration = Duration::from_micros(200);
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketBuffer {
     bytes: [u8; PACKET],
     length: usize,
@@ -37,6 +37,7 @@ impl PacketBuffer {
 }
 
 /// Buffers for the packets of one direction.
+#[derive(Debug)]
 pub(crate) struct PacketQueue([PacketBuffer; WAITING]);
 
 impl PacketQueue {

@@ -105,15 +105,10 @@ pub(crate) fn slots(agents: u16) -> Pace {
 
 /// The page of a board whose rounds end as `pace` says.
 pub(crate) fn page(pace: Pace) -> Vec<u32> {
-    page_of(5, pace)
+    page_with(5, pace, |_| {})
 }
 
-/// The page of a board whose problem is drawn from `seed`.
-pub(crate) fn page_of(seed: u64, pace: Pace) -> Vec<u32> {
-    page_with(seed, pace, |_| {})
-}
-
-/// The page of a board after `change`.
+/// The page of a board whose problem is drawn from `seed`, after `change`.
 pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>)) -> Vec<u32> {
     let features = [1.0, 0.5, 0.25, -0.5, 0.75, 1.0];
     let mut page = Page {

@@ -130,7 +130,7 @@ fn a_state_counts_under_the_page_it_was_saved_under() {
     let three_rounds = [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
     assert_eq!(telemetry(&said_with(&mut flash, &page(Pace::Air), three_rounds, a_while())).len(), 4);
     assert_eq!(first_round(&said_with(&mut flash.clone(), &page(Pace::Air), [], a_while())), 3);
-    let other = page_of(6, Pace::Air);
+    let other = page_with(6, Pace::Air, |_| {});
     assert_eq!(first_round(&said_with(&mut flash.clone(), &other, [], a_while())), 0);
     // Bytes that count under this page and are no state of this firmware.
     let page = page(Pace::Air);
