@@ -93,6 +93,13 @@ pub trait Link {
     }
 }
 
+/// Copies as much of a packet as there is room for, and returns its length.
+fn copy(bytes: &[u8], packet: &mut [u8]) -> usize {
+    let length = bytes.len().min(packet.len());
+    packet[..length].copy_from_slice(&bytes[..length]);
+    length
+}
+
 /// Checks the length that a radio reports for a packet of at most `longest` bytes. Returns `None` if no packet has it.
 ///
 /// An 802.15.4 radio stores the length byte as it came, checksum included, so that drivers report a wrapped number for a packet

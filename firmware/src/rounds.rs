@@ -107,7 +107,6 @@ where
         (readings, outlet): (&'a ReadingExchange<S>, O),
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
-        let feed_at = Instant::MIN;
         let page_crc = boot.page.map_or(0, |identity| identity.page_crc);
         Self {
             page,
@@ -116,7 +115,7 @@ where
             sealed,
             storage,
             health,
-            feed_at,
+            feed_at: Instant::MIN,
             air_round: 0,
             relayed: 0,
             asked: None,

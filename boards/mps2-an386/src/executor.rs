@@ -2,10 +2,7 @@
 //!
 //! embassy's own Cortex-M executor sleeps with WFE, which QEMU takes for a no-op: an idle board would keep a whole core of the host busy.
 
-use core::{
-    marker::PhantomData,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use core::sync::atomic::{AtomicBool, Ordering};
 use embassy_executor::{Spawner, raw};
 
 static WORK_IS_PENDING: AtomicBool = AtomicBool::new(false);
@@ -17,12 +14,11 @@ fn pend(_context: *mut ()) {
 
 pub struct Executor {
     inner: raw::Executor,
-    not_send: PhantomData<*mut ()>,
 }
 
 impl Executor {
     pub fn new() -> Self {
-        Self { inner: raw::Executor::new(core::ptr::null_mut()), not_send: PhantomData }
+        Self { inner: raw::Executor::new(core::ptr::null_mut()) }
     }
 
     pub fn run(&'static mut self, start: impl FnOnce(Spawner)) -> ! {

@@ -7,11 +7,20 @@ mod radio;
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_futures::join::join;
+use embassy_rp::{
+    bind_interrupts, dma,
+    peripherals::{DMA_CH0, DMA_CH1},
+    spi::{self, Spi},
+};
 use fabswarm_board_parts::lora;
 use fabswarm_chip_rp::{
     flash::{self, FLASH_ADDRESS, QspiFlash},
     health, usb,
 };
+
+bind_interrupts!(struct Interrupts {
+    DMA_IRQ_0 => dma::InterruptHandler<DMA_CH0>, dma::InterruptHandler<DMA_CH1>;
+});
 
 fabswarm_board_parts::board!();
 fabswarm_board_parts::keep_faults!(health::restart);
@@ -24,18 +33,18 @@ async fn main(_spawner: Spawner) {
     let mut flash = QspiFlash::<{ board::STORAGE.end - FLASH_ADDRESS }>::new_blocking(pico.FLASH);
     let chip = flash::number(&mut flash);
     let (port, device) = usb::start(pico.USB, board::NAME, chip);
-    let radio = radio::RadioPins {
-        spi: pico.SPI1,
-        clock: pico.PIN_10,
-        to_radio: pico.PIN_11,
-        from_radio: pico.PIN_12,
-        sending: pico.DMA_CH0,
-        receiving: pico.DMA_CH1,
-        select: pico.PIN_3,
-        reset: pico.PIN_15,
-        interrupt: pico.PIN_20,
-        busy: pico.PIN_2,
-    };
+    // The pins are the clock, to the radio, and from the radio.
+    let spi = Spi::new(
+        pico.SPI1,
+        pico.PIN_10,
+        pico.PIN_11,
+        pico.PIN_12,
+        pico.DMA_CH0,
+        pico.DMA_CH1,
+        Interrupts,
+        spi::Config::default(),
+    );
+    let radio = radio::start(spi, pico.PIN_3, pico.PIN_15, pico.PIN_20, pico.PIN_2);
     let parts = board::parts(chip, usb::WINDOW, (), flash, FLASH_ADDRESS, health);
-    join(device, lora::run(radio.start(), board::LORA, port, parts)).await.1
+    join(device, lora::run(radio, board::LORA, port, parts)).await.1
 }

@@ -1,6 +1,6 @@
 //! Long packets over a radio with shorter ones.
 
-use super::{AirKind, Link};
+use super::{AirKind, Link, copy};
 use crate::PACKET;
 use embassy_time::Instant;
 use fabswarm_shared::packet::RadioState;
@@ -91,12 +91,6 @@ pub const fn packets_of(mtu: usize) -> usize {
         Ok(packets) => packets,
         Err(_) => panic!("the packet needs more than 255 packets of this radio"),
     }
-}
-
-fn copy(whole: &[u8], packet: &mut [u8]) -> usize {
-    let length = whole.len().min(packet.len());
-    packet[..length].copy_from_slice(&whole[..length]);
-    length
 }
 
 #[cfg(test)]

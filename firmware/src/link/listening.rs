@@ -1,6 +1,6 @@
 //! A radio that listens while its board does something else.
 
-use super::{AirKind, Link};
+use super::{AirKind, Link, copy};
 use core::{cell::Cell, future::Future, pin::pin};
 use embassy_futures::select::{Either, select};
 use embassy_sync::{blocking_mutex::raw::NoopRawMutex, channel::Channel};
@@ -140,9 +140,7 @@ impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> 
     async fn receive(&mut self, packet: &mut [u8]) -> usize {
         let RadioPacket { bytes, arrived } = self.queue.heard.receive().await;
         self.arrived = arrived;
-        let length = bytes.len().min(packet.len());
-        packet[..length].copy_from_slice(&bytes[..length]);
-        length
+        copy(&bytes, packet)
     }
 
     fn arrived(&self) -> Option<Instant> {

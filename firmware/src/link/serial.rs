@@ -1,6 +1,6 @@
 //! Packets over a serial line.
 
-use super::Link;
+use super::{Link, copy};
 use crate::LINE;
 use embassy_time::{Duration, Timer};
 use embedded_io_async::{Read, Write};
@@ -55,11 +55,7 @@ impl<P: Read + Write> Link for SerialLink<P> {
             let found = self.deframer.next_frame(&mut chunk);
             self.unread.start = self.unread.end - chunk.len();
             match found {
-                Some(Ok(frame)) => {
-                    let length = frame.len().min(packet.len());
-                    packet[..length].copy_from_slice(&frame[..length]);
-                    return length;
-                }
+                Some(Ok(frame)) => return copy(frame, packet),
                 // Noise on the line: the next frame is intact.
                 Some(Err(_)) => {}
                 None => match self.port.read(&mut self.chunk).await {

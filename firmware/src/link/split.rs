@@ -1,6 +1,6 @@
 //! Frames over a radio, everything else over a cable.
 
-use super::{AirKind, Link, send_backoff::SendBackoff};
+use super::{AirKind, Link, copy, send_backoff::SendBackoff};
 use crate::PACKET;
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant};
@@ -69,11 +69,7 @@ impl<R: Link, C: Link> Link for SplitLink<R, C> {
                     return FRAME_OFFSET + length;
                 }
                 Either::First(_) => {}
-                Either::Second(length) => {
-                    let length = length.min(packet.len());
-                    packet[..length].copy_from_slice(&self.from_cable[..length]);
-                    return length;
-                }
+                Either::Second(length) => return copy(&self.from_cable[..length], packet),
             }
         }
     }

@@ -162,24 +162,14 @@ fn a_state_that_does_not_fit_is_refused_and_the_one_before_it_stays() {
 }
 
 #[test]
-fn a_state_that_could_not_be_replaced_counts_no_more() {
-    let mut bytes = vec![0xFF; 10 * SECTOR];
-    save(&mut storage(&mut bytes, usize::MAX), &[1; 25]).unwrap();
-    save(&mut storage(&mut bytes, usize::MAX), &[2; 25]).unwrap();
-    let mut storage = storage(&mut bytes, usize::MAX);
-    assert_eq!(save(&mut storage, &[3; 4 * SECTOR]), Err(StorageFault));
-    storage.invalidate();
-    assert_eq!(loaded(&mut bytes), None);
-}
-
-#[test]
 fn a_power_cut_while_states_are_invalidated_brings_no_old_one_back() {
     for power in 0..4 {
         let mut bytes = vec![0xFF; 4 * SECTOR];
         (1..=3).for_each(|round| save(&mut storage(&mut bytes, usize::MAX), &[round; 25]).unwrap());
         storage(&mut bytes, power).invalidate();
         let left = loaded(&mut bytes);
-        assert!(left.is_none() || left == Some(vec![3; 25]), "power for {power} sectors: {left:?}");
+        let is_cut = power < 3;
+        assert!(left.is_none() || is_cut && left == Some(vec![3; 25]), "power for {power} sectors: {left:?}");
     }
 }
 
