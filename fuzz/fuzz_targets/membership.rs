@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    fabswarm_fuzz::membership::membership(bytes);
+    fabswarm_fuzz::swarm::membership(bytes);
 });

@@ -1,12 +1,5 @@
 #![no_main]
 
-use std::sync::LazyLock;
-
-use fabswarm_fuzz::targets;
-use fabswarm_shared::wire::seal::Key;
-
-static KEY: LazyLock<Key> = LazyLock::new(|| Key::new(&targets::KEY));
-
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    targets::seal(bytes, &KEY);
+    fabswarm_fuzz::targets::seal(bytes);
 });

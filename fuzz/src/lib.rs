@@ -2,6 +2,5 @@
 //!
 //! The workspace's tests run the same functions on thousands to a million inputs each, without a fuzzer.
 
-pub mod membership;
 pub mod swarm;
 pub mod targets;

@@ -22,7 +22,6 @@
 //! and an agent goes over to another founding only if somebody there has answered it in its present boot.
 
 mod config;
-mod digest;
 mod fault;
 mod ledger_state;
 mod links;
@@ -53,7 +52,7 @@ use ledger_state::LedgerState;
 use membership::Membership;
 use outbox::Due;
 
-use crate::problem::{Mismatch, Problem};
+use crate::problem::Problem;
 use crate::wire::frame::{DATA_HEADER_MAX, MEMBERS_HEADER_MAX};
 use crate::wire::payload::Width;
 
@@ -85,12 +84,6 @@ pub enum Error {
     /// The saved state is of another agent, another problem or another version, or is damaged.
     #[error("the saved state does not belong to this agent")]
     Memory,
-}
-
-impl From<Mismatch> for Error {
-    fn from(_: Mismatch) -> Self {
-        Self::Problem
-    }
 }
 
 /// Mass that an agent collected from one sender.
@@ -314,7 +307,7 @@ where
 
 /// Whether an agent can be made.
 fn check<P: Problem<f32>>(config: &Config, problem: &P, room: usize) -> Result<(), Error> {
-    problem.check()?;
+    problem.check().map_err(|_| Error::Problem)?;
     let shape = problem.shape();
     let needed = shape.words().max(problem.scratch_words());
     if needed > room {

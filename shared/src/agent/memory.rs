@@ -5,7 +5,8 @@
 
 use super::peers::Peers;
 use super::state_field::{NUMBERS, PEER_NUMBERS, SIGNATURE, VERSION};
-use super::{Agent, Error, MemberSet, digest};
+use super::{Agent, Error, MemberSet};
+use crate::fnv;
 use crate::problem::Problem;
 use bytemuck::{cast_slice, cast_slice_mut};
 use core::ops::ControlFlow;
@@ -57,7 +58,7 @@ where
             write(vector)?;
         }
         let peers = &self.ledger.peers;
-        write(&[peers.len() as u32])?;
+        write(&[peers.count() as u32])?;
         for peer in peers.in_order() {
             let (is_taken, round) = (u32::from(peer.taken_round.is_some()), peer.taken_round.unwrap_or(0));
             let numbers: [u32; PEER_NUMBERS.len()] = [peer.sender.into(), is_taken, round, peer.taken_at];
@@ -115,6 +116,14 @@ where
         let header = [self.round()].into_iter().chain(self.epoch().to_words());
         let [decision, gradient, accumulator, t, _, sigma, _] = self.ledger.vectors();
         let vectors = [decision, gradient, t, sigma, accumulator];
-        digest::of(header.chain(vectors.into_iter().flatten().copied()))
+        digest_of(header.chain(vectors.into_iter().flatten().copied()))
     }
+}
+
+/// FNV-1a over words, each followed by a rotation so that high bits reach low ones, with a final mix: two states that differ in
+/// one bit differ in their digests.
+#[inline]
+fn digest_of(words: impl Iterator<Item = u32>) -> u32 {
+    let hash = words.fold(fnv::BASIS, |hash, word| fnv::add(hash, word).rotate_left(5));
+    (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b)
 }

@@ -37,20 +37,3 @@ impl Outbox {
         Self::ORDER.into_iter().filter(move |&frame| self.bits >> frame as u8 & 1 == 1)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_are_due_in_order_until_they_are_sent() {
-        let mut outbox = Outbox::default();
-        assert_eq!(outbox.due().next(), None);
-        Outbox::ORDER.into_iter().rev().for_each(|frame| outbox.set(frame, true));
-        assert!(outbox.due().eq(Outbox::ORDER) && outbox.due().is_sorted());
-        outbox.set(Due::Members, false);
-        outbox.set(Due::Rumour, false);
-        outbox.set(Due::Rumour, false);
-        assert!(outbox.due().eq([Due::Admission, Due::Data, Due::Hello, Due::Silence]));
-    }
-}

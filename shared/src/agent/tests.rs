@@ -2,7 +2,6 @@
 
 extern crate std;
 
-mod adversary;
 mod construction;
 mod ledgers;
 mod lives;
@@ -21,7 +20,6 @@ use crate::rng::{Purpose, Stream};
 use crate::wire::SCHEMA;
 use crate::wire::frame::{DataHeader, Frame, Hello, MembersHeader};
 use core::num::NonZeroU32;
-use proptest::prelude::*;
 use std::vec::Vec;
 
 /// An epoch of the first founding.
@@ -118,57 +116,51 @@ fn swarm_after(rounds: u32) -> Vec<Small> {
     agents
 }
 
-/// `Σt + Σ(σ − ρ) = Σd` over those who are in the highest epoch.
-fn check_invariant(agents: &[Small]) {
-    let epoch = agents.iter().map(Agent::epoch).max().unwrap();
-    check_balance(agents.iter().filter(|agent| agent.epoch() == epoch).map(|agent| &agent.ledger));
-}
-
-fn check_balance<'l>(ledgers: impl Iterator<Item = &'l Ledger>) {
-    let mut defect = [0; WORDS];
+/// `t + a·σ − Σρ = d` for each agent, and so `Σt + Σ(σ − ρ) = Σd` for all: no mass is lost or made.
+fn check_balance<'l>(ledgers: impl IntoIterator<Item = &'l Ledger>) {
     for ledger in ledgers {
-        ledger::add(&mut defect, &ledger.t, 1);
+        let mut defect = ledger.t;
         ledger::add(&mut defect, &ledger.d, -1);
         ledger::add(&mut defect, &ledger.sigma, ledger.share_weights.audience() as i32);
         let collecting = ledger.peers.in_order().filter(|peer| peer.is_collecting);
         collecting.for_each(|peer| ledger::add(&mut defect, &peer.rho, -1));
+        assert_eq!(defect, [0; WORDS]);
     }
-    assert_eq!(defect, [0; WORDS]);
+}
+
+/// As [`check_balance`].
+fn check_invariant(agents: &[Small]) {
+    check_balance(agents.iter().map(|agent| &agent.ledger));
+}
+
+/// The largest difference between two decisions.
+fn gap(one: &Small, other: &Small) -> f32 {
+    let pairs = one.decision().iter().zip(other.decision());
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 fn spread(agents: &[Small]) -> f32 {
-    let first = agents[0].decision();
-    let gaps = agents.iter().flat_map(|agent| agent.decision().iter().zip(first).map(|(a, b)| (a - b).abs()));
-    gaps.fold(0.0, f32::max)
+    agents.iter().map(|agent| gap(agent, &agents[0])).fold(0.0, f32::max)
 }
 
 #[test]
-fn a_swarm_agrees_and_stops_moving() {
-    let mut agents = swarm();
-    // Each hears one other a round, and all others in turn.
-    for now in 0..3000 {
-        round(&mut agents, |receiver, sender| (sender + 1 + now % 3) % AGENTS == receiver);
-        check_invariant(&agents);
-    }
-    assert!(spread(&agents) < 1e-3, "{}", spread(&agents));
-    let before: Vec<f32> = agents[0].decision().to_vec();
-    (0..100).for_each(|_| round(&mut agents, |_, _| true));
-    let moved = before.iter().zip(agents[0].decision()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(moved < 1e-3, "{moved}");
-}
-
-#[test]
-fn half_of_all_frames_lost_gives_the_same_answer() {
-    let (mut perfect, mut lossy) = (swarm(), swarm());
+fn swarms_agree_and_stop_moving_whatever_is_lost() {
+    let [mut perfect, mut taking_turns, mut lossy] = [(); 3].map(|()| swarm());
     let mut stream = Stream::new(3, 0, 0, Purpose::Air);
-    for _ in 0..4000 {
+    for now in 0..4000 {
         round(&mut perfect, |_, _| true);
+        // Each hears one other a round, and all others in turn.
+        round(&mut taking_turns, |receiver, sender| (sender + 1 + now % 3) % AGENTS == receiver);
         round(&mut lossy, |_, _| stream.uniform_f64() < 0.5);
-        check_invariant(&lossy);
     }
-    for (a, b) in perfect[1].decision().iter().zip(lossy[1].decision()) {
-        assert!((a - b).abs() < 5e-3, "{a} against {b}");
+    assert!(spread(&taking_turns) < 1e-3, "{}", spread(&taking_turns));
+    for agents in [&mut taking_turns, &mut lossy] {
+        check_invariant(agents);
+        assert!(gap(&agents[1], &perfect[1]) < 5e-3, "{}", gap(&agents[1], &perfect[1]));
     }
+    let before = taking_turns[0].clone();
+    (0..100).for_each(|_| round(&mut taking_turns, |_, _| true));
+    assert!(gap(&taking_turns[0], &before) < 1e-3);
 }
 
 #[test]
@@ -210,36 +202,6 @@ fn an_agent_one_round_behind_catches_up_on_the_next_beat() {
     check_invariant(&agents);
 }
 
-#[test]
-fn refused_frames_change_nothing() {
-    let mut agents = swarm_after(5);
-    let sent = frames(&mut agents);
-    let _ = agents[0].receive(Origin::Clear, &sent[1].1);
-    let digest = agents[0].digest();
-    assert_eq!(agents[0].receive(Origin::Clear, &sent[1].1), Received::Stale);
-    assert_eq!(agents[0].receive(Origin::Clear, &sent[0].1), Received::Refused(Refusal::Own));
-    for cut in 0..sent[2].1.len() {
-        assert!(matches!(
-            agents[0].receive(Origin::Clear, &sent[2].1[..cut]),
-            Received::Refused(Refusal::Wire(_))
-        ));
-    }
-    // A frame of a round far ahead whose payload is none: an agent must not skip rounds for it.
-    let header = DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: 60 };
-    let mut out = [0; 256];
-    let start = header.encode_header(&mut out).unwrap();
-    let payload = Width::Full.payload_bytes(WORDS);
-    out[start + 1..start + 5].copy_from_slice(&f32::NAN.to_le_bytes());
-    let unreadable = agents[0].receive(Origin::Clear, &out[..start + payload]);
-    assert!(matches!(unreadable, Received::Refused(Refusal::Wire(_))), "{unreadable:?}");
-    assert_eq!(agents[0].round(), 5);
-    let mut stranger = agent(Config { founders: 5, ..config(4) });
-    (0..5).for_each(|_| assert_eq!(stranger.end_round().fault, None));
-    let length = stranger.poll_frame(&mut out).unwrap().unwrap();
-    assert_eq!(agents[0].receive(Origin::Clear, &out[..length]), Received::Refused(Refusal::NotMember));
-    assert_eq!(agents[0].digest(), digest);
-}
-
 fn saved(agent: &Small) -> Vec<u32> {
     let mut saved = Vec::new();
     let Ok(()) = agent.save(|words| {
@@ -272,20 +234,6 @@ fn members_join_leave_and_are_given_up() {
         agents[..4].iter().all(|agent| agent.members().contains(3) && agent.epoch() == agents[0].epoch())
     );
     check_invariant(&agents[..4]);
-}
-
-#[test]
-fn a_hello_of_another_format_or_shape_is_refused() {
-    let mut agents = swarm();
-    let hello = Hello { sender: 9, boot: 1, schema: 5, x: 2, y: 4, ..Hello::default() };
-    let mut out = [0; 64];
-    let length = Frame::Hello(hello).encode(&mut out).unwrap();
-    assert_eq!(
-        agents[0].receive(Origin::Clear, &out[..length]),
-        Received::Refused(Refusal::Schema { theirs: 5 })
-    );
-    let length = Frame::Hello(Hello { schema: SCHEMA, x: 3, ..hello }).encode(&mut out).unwrap();
-    assert_eq!(agents[0].receive(Origin::Clear, &out[..length]), Received::Refused(Refusal::Shape));
 }
 
 /// Without a key anybody may open an epoch of more members than an agent has room for.
@@ -338,6 +286,13 @@ fn a_reset_forgets_everything() {
     let mut stopped = agent(Config { steps, order: Order::CombineFirst, ..config(2) });
     assert!(stopped.end_round().fault.is_some());
     is_as_new(&mut stopped);
+
+    // Regression: an agent that had just sent was silent for up to seven rounds after its reset.
+    let mut quiet = agent(Config { send_threshold: 1e3, ..config(2) });
+    assert!(!frames(core::slice::from_mut(&mut quiet)).is_empty());
+    quiet.end_round();
+    assert!(frames(core::slice::from_mut(&mut quiet)).is_empty(), "nothing has moved");
+    is_as_new(&mut quiet);
 }
 
 /// A frame as bytes.
@@ -357,62 +312,4 @@ fn distance(agents: &[Small], others: &[Small]) -> f32 {
     let pairs = agents.iter().zip(others).map(|(agent, other)| (x(agent), x(other)));
     let gaps = pairs.map(|(x, best)| (x[0] - best[0]).hypot(x[1] - best[1]) / best[0].hypot(best[1]));
     gaps.fold(0.0, f32::max)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    /// Loss, duplication, delay, reordering, restarts with and without memory, joining and leaving, in every width and both
-    /// modes: not one unit of mass is lost or made.
-    #[test]
-    fn the_ledger_balances_whatever_the_air_does(seed: u64, loss in 0.0..0.9f64, width in 0..3usize, is_free: bool) {
-        let width = [Width::Full, Width::Half, Width::Byte][width];
-        let mode = if is_free { Mode::FreeRunning } else { Mode::LockStep };
-        let make = |id: usize, boot| agent(Config { width, mode, boot, give_up_after: NonZeroU32::new(60), late_rounds: 3, ..config(id) });
-        let mut agents: Vec<Small> = (0..AGENTS).map(|id| make(id, 1)).collect();
-        let mut boots = [1; AGENTS];
-        let mut late: Vec<(u32, usize, Vec<u8>)> = Vec::new();
-        let mut stream = Stream::new(seed, 0, 0, Purpose::Air);
-        for now in 0..400u32 {
-            let mut arriving: Vec<(usize, Vec<u8>)> = Vec::new();
-            for (sender, frame) in frames(&mut agents) {
-                for receiver in (0..AGENTS).filter(|&receiver| receiver != sender) {
-                    if stream.uniform_f64() < loss {
-                        continue;
-                    }
-                    match stream.below(10) {
-                        0 => late.push((now + 1 + stream.below(5), receiver, frame.clone())),
-                        1 => arriving.extend([(receiver, frame.clone()), (receiver, frame.clone())]),
-                        _ => arriving.push((receiver, frame.clone())),
-                    }
-                }
-            }
-            arriving.extend(late.extract_if(.., |(due, ..)| *due <= now).map(|(_, receiver, frame)| (receiver, frame)));
-            while !arriving.is_empty() {
-                let (receiver, frame) = arriving.swap_remove(stream.below(arriving.len() as u32) as usize);
-                let _ = agents[receiver].receive(Origin::Clear, &frame);
-            }
-            check_invariant(&agents);
-            let chosen = stream.below(AGENTS as u32) as usize;
-            match stream.below(120) {
-                0 => {
-                    boots[chosen] += 1;
-                    agents[chosen] = make(chosen, boots[chosen]);
-                }
-                1 => {
-                    let saved = saved(&agents[chosen]);
-                    boots[chosen] += 1;
-                    agents[chosen] = make(chosen, boots[chosen]);
-                    agents[chosen].restore(read_from(&saved)).unwrap();
-                }
-                _ => {}
-            }
-            for agent in &mut agents {
-                if !is_free || stream.below(4) > 0 {
-                    prop_assert_eq!(agent.end_round().fault, None);
-                }
-            }
-            check_invariant(&agents);
-        }
-    }
 }

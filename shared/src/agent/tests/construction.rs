@@ -36,18 +36,3 @@ fn a_place_is_empty_after_an_error() {
     assert_eq!(made.unwrap().id(), 2);
     assert!(place.is_some());
 }
-
-/// Regression: an agent that had just sent was silent for up to seven rounds after its reset.
-#[test]
-fn an_agent_that_was_reset_sends_its_first_frame() {
-    let has_data = |agent: &mut Small| {
-        let frames = frames(core::slice::from_mut(agent));
-        frames.iter().any(|(_, frame)| matches!(Frame::decode(frame), Ok(Frame::Data(..))))
-    };
-    let mut quiet = agent(Config { send_threshold: 1e3, ..config(0) });
-    assert!(has_data(&mut quiet));
-    quiet.end_round();
-    assert!(!has_data(&mut quiet), "nothing has moved");
-    quiet.reset(&[0.0; WORDS]).unwrap();
-    assert!(has_data(&mut quiet));
-}

@@ -271,6 +271,7 @@ impl World {
             self.record(&words);
             self.record(&state);
         }
+        check_invariant(&self.agents);
     }
 }
 
@@ -302,6 +303,14 @@ impl Life {
             world.end_rounds();
         }
         (world.hash, world.answers)
+    }
+}
+
+#[test]
+fn no_life_loses_or_makes_mass() {
+    for (seed, (life, _)) in (0..).zip([LIVES, LIVES].concat()) {
+        // A forged frame may end the life of an agent.
+        Life { forged: 0, ..life }.live(seed);
     }
 }
 

@@ -40,21 +40,6 @@ fn a_swarm_that_lost_all_its_memory_begins_anew() {
     assert!(spread(&agents) < 1e-3);
 }
 
-#[test]
-fn restarts_out_of_reach_keep_the_ledger_of_the_others() {
-    let mut agents = swarm_after(50);
-    for id in [0, 1] {
-        agents[id] = agent(Config { boot: 2, ..config(id) });
-    }
-    (0..200).for_each(|_| round(&mut agents, |receiver, sender| (receiver < 2) == (sender < 2)));
-    assert!(agents[0].epoch() > agents[2].epoch(), "both begin anew, in an epoch of their own");
-    for _ in 0..100 {
-        round(&mut agents, |_, _| true);
-        check_invariant(&agents);
-    }
-    assert!(agents.iter().all(|agent| agent.epoch() == agents[0].epoch() && agent.members().len() == 4));
-}
-
 /// Each agent of a directed ring hears one other, so no answer comes back the way that the question took.
 #[test]
 fn parts_founded_apart_merge_on_a_directed_ring() {

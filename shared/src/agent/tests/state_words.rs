@@ -9,12 +9,12 @@ use std::string::{String, ToString};
 #[test]
 fn a_gradient_or_descent_that_differs_in_one_bit_is_in_the_digest() {
     let agent = agent(config(0));
-    for word in 0..WORDS {
+    for (word, bit) in (0..WORDS).flat_map(|word| (0..32).map(move |bit| (word, bit))) {
         let [mut one, mut other] = [agent.clone(), agent.clone()];
         for changed in [&mut one.ledger.gradient[word], &mut other.ledger.accumulator[word]] {
-            *changed = f32::from_bits(changed.to_bits() ^ 1);
+            *changed = f32::from_bits(changed.to_bits() ^ 1 << bit);
         }
-        assert!(![one.digest(), other.digest()].contains(&agent.digest()), "{word}");
+        assert!(![one.digest(), other.digest()].contains(&agent.digest()), "word {word}, bit {bit}");
     }
 }
 

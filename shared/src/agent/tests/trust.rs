@@ -107,7 +107,6 @@ fn a_joiner_that_hears_recordings_keeps_its_round_and_forgets_no_ledger() {
 #[test]
 fn no_single_frame_of_a_member_moves_anybody() {
     let mut agents = swarm_after(20);
-    let sealed = Origin::Sealed { sender: 3, boot: 1 };
     let hello = Hello {
         sender: 3,
         boot: 1,
@@ -128,7 +127,7 @@ fn no_single_frame_of_a_member_moves_anybody() {
         let epoch = numbered(number);
         encoded(Frame::Members(MembersHeader { sender: 3, epoch, round: 20, rounds_left: 9 }, &everybody))
     };
-    let jump = Refusal::Jump;
+    let (jump, unreadable) = (Refusal::Jump, Refusal::Wire(crate::wire::Error::NotFinite));
     let mut bad = std::vec![
         (data(1, u32::MAX - 1, &payload), jump),
         (data(1, 20 + 65, &payload), jump),
@@ -138,14 +137,23 @@ fn no_single_frame_of_a_member_moves_anybody() {
         (encoded(Frame::Hello(Hello { epoch: numbered(u32::MAX), ..hello })), jump),
         (encoded(Frame::Hello(Hello { sender: 2, ..hello })), Refusal::Impostor),
         (encoded(Frame::Hello(Hello { boot: 9, ..hello })), Refusal::Impostor),
+        (encoded(Frame::Hello(Hello { schema: 5, ..hello })), Refusal::Schema { theirs: 5 }),
+        (encoded(Frame::Hello(Hello { x: 3, ..hello })), Refusal::Shape),
     ];
     payload[1..5].copy_from_slice(&3e38f32.to_le_bytes());
     bad.push((data(1, 20, &payload), Refusal::Magnitude));
+    payload[1..5].copy_from_slice(&f32::NAN.to_le_bytes());
+    // An agent must not skip rounds for it.
+    bad.push((data(1, 60, &payload), unreadable));
+    let stranger = DataHeader { sender: 4, epoch: Epoch::FIRST.tag(), round: 20 };
+    let stranger = encoded(Frame::Data(stranger, &[0; 1 + 8 * WORDS]));
     for agent in &mut agents[..3] {
         let before = saved(agent);
         for (frame, refusal) in &bad {
+            let sealed = Origin::Sealed { sender: 3, boot: 1 };
             assert_eq!(agent.receive(sealed, frame), Received::Refused(*refusal));
         }
+        assert_eq!(agent.receive(Origin::Clear, &stranger), Received::Refused(Refusal::NotMember));
         assert_eq!(saved(agent), before);
     }
     // A swarm that was never attacked goes on in the same way.
