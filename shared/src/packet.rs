@@ -291,33 +291,27 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// [`Malformed`] when it does not fit.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Malformed> {
-        match *self {
-            Self::Frame(frame) => {
-                let end = FRAME_OFFSET + frame.len();
-                out.get_mut(FRAME_OFFSET..end).ok_or(Malformed)?.copy_from_slice(frame);
-                write(&PacketHeader::Frame, out)?;
-                Ok(end)
-            }
-            Self::Boot(boot) => write(&PacketHeader::Boot(boot), out),
-            Self::Telemetry(telemetry, x) => write_telemetry(telemetry, x.iter(), out),
-            Self::Start { air_round } => write(&PacketHeader::Start(air_round), out),
-            Self::RoundOver(over) => write(&PacketHeader::RoundOver(over), out),
-            Self::StateRequest { from } => write(&PacketHeader::StateRequest(from), out),
-            Self::Mark { number } => write(&PacketHeader::Mark(number), out),
-            Self::Reset => write(&PacketHeader::Reset, out),
-            Self::Service => write(&PacketHeader::Service, out),
-            Self::Identify => write(&PacketHeader::Identify, out),
-            Self::Again { air_round, from } => write(&PacketHeader::Again(air_round, from), out),
-            Self::Relayed { air_round, number, frame } => {
-                append(write(&PacketHeader::Relayed(air_round, number), out)?, frame, out)
-            }
-            Self::PageBytes { offset, bytes } => {
-                let start = write(&PacketHeader::PageBytes(offset), out)?;
-                append(start, bytes, out)
-            }
-            Self::State { from, words } => append(write_state_header(from, out)?, words.0, out),
-            Self::Taken { round, senders } => append(write(&PacketHeader::Taken(round), out)?, senders, out),
-        }
+        let (header, rest): (_, &[u8]) = match *self {
+            Self::Frame(frame) => (PacketHeader::Frame, frame),
+            Self::Boot(boot) => (PacketHeader::Boot(boot), &[]),
+            Self::Telemetry(telemetry, x) => (PacketHeader::Telemetry(telemetry), x.0),
+            Self::Start { air_round } => (PacketHeader::Start(air_round), &[]),
+            Self::RoundOver(over) => (PacketHeader::RoundOver(over), &[]),
+            Self::StateRequest { from } => (PacketHeader::StateRequest(from), &[]),
+            Self::State { from, words } => (PacketHeader::State(from), words.0),
+            Self::Mark { number } => (PacketHeader::Mark(number), &[]),
+            Self::Reset => (PacketHeader::Reset, &[]),
+            Self::Service => (PacketHeader::Service, &[]),
+            Self::PageBytes { offset, bytes } => (PacketHeader::PageBytes(offset), bytes),
+            Self::Identify => (PacketHeader::Identify, &[]),
+            Self::Taken { round, senders } => (PacketHeader::Taken(round), senders),
+            Self::Relayed { air_round, number, frame } => (PacketHeader::Relayed(air_round, number), frame),
+            Self::Again { air_round, from } => (PacketHeader::Again(air_round, from), &[]),
+        };
+        let start = write(&header, out)?;
+        let end = start + rest.len();
+        out.get_mut(start..end).ok_or(Malformed)?.copy_from_slice(rest);
+        Ok(end)
     }
 }
 
@@ -373,12 +367,6 @@ pub fn write_sensed_telemetry(
     *kind = SENSED;
     let length = postcard::to_slice(&sensor, rest).map_err(|_| Malformed)?.len();
     Ok(1 + length + write_telemetry(telemetry, x, &mut rest[length..])?)
-}
-
-fn append(start: usize, bytes: &[u8], out: &mut [u8]) -> Result<usize, Malformed> {
-    let end = start + bytes.len();
-    out.get_mut(start..end).ok_or(Malformed)?.copy_from_slice(bytes);
-    Ok(end)
 }
 
 /// Returns the name and the [`SCHEMA`] in a boot packet, whose other fields may be those of another schema.

@@ -35,7 +35,7 @@ mod sensor_trust;
 mod softmax;
 
 pub use fresh::{FRESH_READINGS, SensedProblem, refresh};
-pub use gradient_check::{GradientCheckError, GradientKind, check_gradients};
+pub use gradient_check::{GradientCheckError, check_gradients};
 pub use hyper_cleaning::HyperCleaning;
 pub use hyper_tuning::HyperTuning;
 pub use policy_evaluation::PolicyEvaluation;

@@ -12,7 +12,7 @@ use crate::ledger::{self, ShareWeights};
 use crate::linear::{first_invalid, scaled};
 use crate::problem::{NoiseKey, Problem, Shape};
 use crate::wire;
-use crate::wire::payload::{Decoder, Encoder, Width};
+use crate::wire::payload::{Encoder, Width};
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The state of an agent's arithmetic.
@@ -141,7 +141,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         for index in 0..self.peers.active() {
             self.peers.active_at_mut(index).1.reset();
         }
-        for place in 0..self.peers.len() {
+        for place in 0..self.peers.count() {
             self.peers.get_mut(place).reset();
         }
         self.encoder.begin_epoch(round);
@@ -200,7 +200,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         }
         if first_invalid(v, |word: f32| word.abs() <= largest).is_some() {
             // The next payload cannot build on such a one.
-            reception.decoder = Decoder::new();
+            reception.decoder.forget();
             return Received::Refused(Refusal::Magnitude);
         }
         if is_early {

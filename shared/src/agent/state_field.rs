@@ -69,17 +69,6 @@ enum WordKind {
     Integer,
 }
 
-/// Which word of a vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// The field is a single word.
-    Whole,
-    /// A word of x, y or z.
-    Packed(&'static str, usize),
-    /// A word of a vector of another kind.
-    Indexed(usize),
-}
-
 /// The name of a word in a state as [`Agent::save`](super::Agent::save) writes it.
 ///
 /// ```
@@ -103,7 +92,10 @@ enum Place {
 pub struct StateField {
     peer: Option<u32>,
     name: &'static str,
-    place: Place,
+    /// x, y or z, where it is a word of one of these.
+    part: Option<&'static str>,
+    /// Which word of the field or part, where there are several.
+    index: Option<usize>,
     kind: WordKind,
 }
 
@@ -121,9 +113,9 @@ impl StateField {
             left = left.saturating_sub(words);
             found
         };
-        let field = |name, place, kind| Some(Self { peer: None, name, place, kind });
+        let field = |name, index, kind| Some(Self { peer: None, name, part: None, index, kind });
         let single = |names: &[&'static str], index: usize| {
-            names.get(index).and_then(|name| field(name, Place::Whole, WordKind::Integer))
+            names.get(index).and_then(|name| field(name, None, WordKind::Integer))
         };
 
         if let Some(index) = within(SIGNATURE.len()) {
@@ -133,12 +125,17 @@ impl StateField {
             return single(&NUMBERS, index);
         }
         if let Some(index) = within(MemberSet::WORDS) {
-            return field("members", Place::Indexed(index), WordKind::Integer);
+            return field("members", Some(index), WordKind::Integer);
         }
         for vector in &VECTORS {
             if let Some(index) = within(vector.words(&shape)) {
-                let place = packed(&shape, vector.start(&shape) + index / vector.words);
-                return field(vector.name, place, vector.kind);
+                let (part, index) = match vector.start(&shape) + index / vector.words {
+                    word if word < shape.x => ("x", word),
+                    word if word < shape.x + shape.y => ("y", word - shape.x),
+                    word => ("z", word - shape.x - shape.y),
+                };
+                return field(vector.name, Some(index), vector.kind)
+                    .map(|field| Self { part: Some(part), ..field });
             }
         }
         if within(1).is_some() {
@@ -148,23 +145,19 @@ impl StateField {
         let peer = state.get(word - index).copied();
         let found = match index.checked_sub(PEER_NUMBERS.len()) {
             None => single(&PEER_NUMBERS, index)?,
-            Some(index) => field("rho", Place::Indexed(index), WordKind::FixedPoint)?,
+            Some(index) => field("rho", Some(index), WordKind::FixedPoint)?,
         };
         Some(Self { peer, ..found })
     }
 
     /// The bits of the field, as what they stand for.
     pub fn value(&self, bits: u32) -> impl fmt::Display + use<> {
-        StateValue { kind: self.kind, bits }
-    }
-}
-
-/// Names a word of the packed decision.
-fn packed(shape: &Shape, word: usize) -> Place {
-    match word {
-        word if word < shape.x => Place::Packed("x", word),
-        word if word < shape.x + shape.y => Place::Packed("y", word - shape.x),
-        word => Place::Packed("z", word - shape.x - shape.y),
+        let kind = self.kind;
+        fmt::from_fn(move |out| match kind {
+            WordKind::Float => write!(out, "{:e}", f32::from_bits(bits)),
+            WordKind::FixedPoint => write!(out, "{:e}", ledger::value(bits as i32)),
+            WordKind::Integer => write!(out, "{bits}"),
+        })
     }
 }
 
@@ -174,26 +167,9 @@ impl fmt::Display for StateField {
             write!(out, "peer {peer} ")?;
         }
         out.write_str(self.name)?;
-        match self.place {
-            Place::Whole => Ok(()),
-            Place::Packed(part, index) => write!(out, ".{part}[{index}]"),
-            Place::Indexed(index) => write!(out, "[{index}]"),
+        if let Some(part) = self.part {
+            write!(out, ".{part}")?;
         }
-    }
-}
-
-/// The bits of a word, as what they stand for.
-struct StateValue {
-    kind: WordKind,
-    bits: u32,
-}
-
-impl fmt::Display for StateValue {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            WordKind::Float => write!(out, "{:e}", f32::from_bits(self.bits)),
-            WordKind::FixedPoint => write!(out, "{:e}", ledger::value(self.bits as i32)),
-            WordKind::Integer => write!(out, "{}", self.bits),
-        }
+        self.index.map_or(Ok(()), |index| write!(out, "[{index}]"))
     }
 }

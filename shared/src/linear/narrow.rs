@@ -29,48 +29,33 @@ pub fn zip_map_in_place<const GIVEN: usize, const OUT: usize, S: Scalar>(
 /// `y += x`, over the shorter of both.
 #[inline(never)]
 pub fn add<S: Scalar>(x: &[S], y: &mut [S]) {
-    let length = x.len().min(y.len());
-    let (x, x_rest) = x[..length].as_chunks::<LANES>();
-    let (y, y_rest) = y[..length].as_chunks_mut::<LANES>();
-    for ([y0, y1, y2, y3], &[x0, x1, x2, x3]) in y.iter_mut().zip(x) {
-        *y0 += x0;
-        *y1 += x1;
-        *y2 += x2;
-        *y3 += x3;
-    }
-    for (y, &x) in y_rest.iter_mut().zip(x_rest) {
-        *y += x;
-    }
+    map_by_fours(x, y, |x, y| y + x);
 }
 
 /// `y += a·x`, over the shorter of both.
 #[inline(never)]
 pub fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
-    let length = x.len().min(y.len());
-    let (x, x_rest) = x[..length].as_chunks::<LANES>();
-    let (y, y_rest) = y[..length].as_chunks_mut::<LANES>();
-    for ([y0, y1, y2, y3], &[x0, x1, x2, x3]) in y.iter_mut().zip(x) {
-        *y0 += a * x0;
-        *y1 += a * x1;
-        *y2 += a * x2;
-        *y3 += a * x3;
-    }
-    for (y, &x) in y_rest.iter_mut().zip(x_rest) {
-        *y += a * x;
-    }
+    map_by_fours(x, y, |x, y| y + a * x);
 }
 
 /// `out = a·x`, over the shorter of both.
 #[inline(never)]
 pub fn scaled<S: Scalar>(a: S, x: &[S], out: &mut [S]) {
-    let length = x.len().min(out.len());
+    map_by_fours(x, out, |x, _| a * x);
+}
+
+/// Replaces each `y` by what `change` makes of it and its `x`.
+#[inline(always)]
+fn map_by_fours<S: Scalar>(x: &[S], y: &mut [S], change: impl Fn(S, S) -> S) {
+    let length = x.len().min(y.len());
     let (x, x_rest) = x[..length].as_chunks::<LANES>();
-    let (out, out_rest) = out[..length].as_chunks_mut::<LANES>();
-    for (out, &[x0, x1, x2, x3]) in out.iter_mut().zip(x) {
-        *out = [a * x0, a * x1, a * x2, a * x3];
+    let (y, y_rest) = y[..length].as_chunks_mut::<LANES>();
+    for (y, &[x0, x1, x2, x3]) in y.iter_mut().zip(x) {
+        let [y0, y1, y2, y3] = *y;
+        *y = [change(x0, y0), change(x1, y1), change(x2, y2), change(x3, y3)];
     }
-    for (out, &x) in out_rest.iter_mut().zip(x_rest) {
-        *out = a * x;
+    for (y, &x) in y_rest.iter_mut().zip(x_rest) {
+        *y = change(x, *y);
     }
 }
 

@@ -3,25 +3,12 @@
 use super::{NoiseKey, Penalty, PenaltyForm, Problem};
 use crate::scalar::Scalar;
 
-/// A gradient of a problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GradientKind {
-    /// [`Problem::upper_gradient`].
+/// A gradient of a problem, by the function that computes it.
+#[derive(Clone, Copy)]
+enum Oracle {
     Upper,
-    /// [`Problem::lower_gradient`].
     Lower,
-    /// [`Problem::penalty_gradient`].
-    Penalty,
-}
-
-impl core::fmt::Display for GradientKind {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str(match self {
-            Self::Upper => "upper_gradient",
-            Self::Lower => "lower_gradient",
-            Self::Penalty => "penalty_gradient",
-        })
-    }
+    Penalty(PenaltyForm),
 }
 
 /// A fault of a problem or of its gradients.
@@ -31,8 +18,8 @@ pub enum GradientCheckError {
     /// A gradient is not that of its value.
     #[error("scalar {word} of {oracle} is {found:e}, and {expected:e} by finite differences of its values")]
     Gradient {
-        /// The gradient.
-        oracle: GradientKind,
+        /// The function that computes the gradient.
+        oracle: &'static str,
         /// Which of its words: those of x come first, then y, then z.
         word: usize,
         /// The number that the problem computes.
@@ -68,19 +55,6 @@ pub enum GradientCheckError {
 ///
 /// # Errors
 /// The first thing that is wrong.
-///
-/// ```
-/// use fabswarm_shared::problem::{Classes, HyperTuning, Samples, check_gradients};
-///
-/// let problem = HyperTuning {
-///     train: Samples { features: &[1.0, 0.5, -1.0, 2.0], labels: &[0, 1] },
-///     validation: Samples { features: &[0.3, 1.0], labels: &[1] },
-///     classes: Classes(2),
-/// };
-/// let point = [0.1, 1.0, -1.0, 0.5, 0.2, 0.3, -0.3, 0.7, 0.1];
-/// check_gradients::<f64, 32>(&problem, &point)?;
-/// # Ok::<(), fabswarm_shared::problem::GradientCheckError>(())
-/// ```
 pub fn check_gradients<S: Scalar, const ROOM: usize>(
     problem: &impl Problem<S>,
     at: &[S],
@@ -99,29 +73,35 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
     let (point, gradient) = (&mut point[..shape.words()], &mut gradient[..shape.words()]);
     let moment = NoiseKey { agent: 0, round: 0 };
     let (one_sided, symmetric) = (PenaltyForm::OneSided, PenaltyForm::Symmetric);
-    let oracles = [(GradientKind::Upper, one_sided), (GradientKind::Lower, one_sided)];
-    let penalties = [(GradientKind::Penalty, one_sided), (GradientKind::Penalty, symmetric)];
-    for (oracle, form) in oracles.into_iter().chain(penalties) {
-        let penalty = Penalty { lambda: S::from_f64(3.0), normalise: true, form };
+    for (name, oracle) in [
+        ("upper_gradient", Oracle::Upper),
+        ("lower_gradient", Oracle::Lower),
+        ("penalty_gradient", Oracle::Penalty(one_sided)),
+        ("penalty_gradient", Oracle::Penalty(symmetric)),
+    ] {
+        let penalty = |form| Penalty { lambda: S::from_f64(3.0), normalise: true, form };
         let (x, y, _) = shape.split(at);
         let (dx, dy, _) = shape.split_mut(gradient);
         match oracle {
-            GradientKind::Upper => problem.upper_gradient(x, y, dx, dy, scratch),
-            GradientKind::Lower => problem.lower_gradient(moment, x, y, dx, dy, scratch),
-            GradientKind::Penalty => problem.penalty_gradient(&penalty, moment, at, gradient, scratch),
+            Oracle::Upper => problem.upper_gradient(x, y, dx, dy, scratch),
+            Oracle::Lower => problem.lower_gradient(moment, x, y, dx, dy, scratch),
+            Oracle::Penalty(form) => {
+                problem.penalty_gradient(&penalty(form), moment, at, gradient, scratch);
+            }
         }
         let mut value = |v: &[S]| {
             let (x, y, z) = shape.split(v);
             match oracle {
-                GradientKind::Upper => problem.upper_value(x, y, scratch),
-                GradientKind::Lower => problem.lower_value(x, y, scratch),
-                GradientKind::Penalty => {
+                Oracle::Upper => problem.upper_value(x, y, scratch),
+                Oracle::Lower => problem.lower_value(x, y, scratch),
+                Oracle::Penalty(form) => {
+                    let scale = penalty(form).scale();
                     let gap = problem.lower_value(x, y, scratch) - problem.lower_value(x, z, scratch);
-                    let upper = problem.upper_value(x, y, scratch) * penalty.scale();
+                    let upper = problem.upper_value(x, y, scratch) * scale;
                     match form {
                         PenaltyForm::OneSided => upper + gap,
                         PenaltyForm::Symmetric => {
-                            let twin = problem.upper_value(x, z, scratch) * penalty.scale();
+                            let twin = problem.upper_value(x, z, scratch) * scale;
                             S::from_f64(0.5) * (upper + twin + gap)
                         }
                     }
@@ -129,7 +109,7 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
             }
             .to_f64()
         };
-        let checked = if oracle == GradientKind::Penalty { shape.words() } else { shape.x + shape.y };
+        let checked = if matches!(oracle, Oracle::Penalty(_)) { shape.words() } else { shape.x + shape.y };
         for word in 0..checked {
             point.copy_from_slice(at);
             let step = relative_step::<S>() * at[word].to_f64().abs().max(1.0);
@@ -141,7 +121,8 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
             let below = value(point);
             let slope = (above - below) / (after.to_f64() - before.to_f64());
             // y and z count half in the symmetric L; z ascends: its part of d is minus the derivative.
-            let share = if form == symmetric { 2.0 } else { 1.0 };
+            let is_symmetric = matches!(oracle, Oracle::Penalty(PenaltyForm::Symmetric));
+            let share = if is_symmetric { 2.0 } else { 1.0 };
             let expected = match word {
                 word if word < shape.x => slope,
                 word if word < shape.x + shape.y => share * slope,
@@ -152,7 +133,7 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
             let is_near = (found - expected).abs() < tolerance;
             // NaN is near to nothing.
             if !is_near {
-                return Err(GradientCheckError::Gradient { oracle, word, found, expected });
+                return Err(GradientCheckError::Gradient { oracle: name, word, found, expected });
             }
         }
     }
@@ -169,66 +150,40 @@ fn relative_step<S: Scalar>() -> f64 {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::problem::{Mismatch, Shape};
+    use crate::problem::{Mismatch, PolicyEvaluation};
     use std::string::ToString;
 
-    /// f = (x − y)²/2, g = (y − 1)²/2, with a gradient of f that can be wrong.
-    struct Tilted(f32);
-
-    impl Problem<f32> for Tilted {
-        fn shape(&self) -> Shape {
-            Shape { x: 1, y: 1, x_is_local: false }
-        }
-        fn check(&self) -> Result<(), Mismatch> {
-            if self.0.is_nan() { Err(Mismatch::Empty) } else { Ok(()) }
-        }
-        fn oracle_words(&self) -> usize {
-            0
-        }
-        fn upper_value(&self, x: &[f32], y: &[f32], _: &mut [f32]) -> f32 {
-            0.5 * (x[0] - y[0]) * (x[0] - y[0])
-        }
-        fn lower_value(&self, _: &[f32], y: &[f32], _: &mut [f32]) -> f32 {
-            0.5 * (y[0] - 1.0) * (y[0] - 1.0)
-        }
-        fn upper_gradient(&self, x: &[f32], y: &[f32], dx: &mut [f32], dy: &mut [f32], _: &mut [f32]) {
-            (dx[0], dy[0]) = (x[0] - y[0], (y[0] - x[0]) * self.0);
-        }
-        fn lower_gradient(
-            &self,
-            _: NoiseKey,
-            _: &[f32],
-            y: &[f32],
-            dx: &mut [f32],
-            dy: &mut [f32],
-            _: &mut [f32],
-        ) {
-            (dx[0], dy[0]) = (0.0, y[0] - 1.0);
+    /// One state. With noise its gradient of g is not that of its value.
+    fn noisy(rewards: &[f32], reward_noise: f32) -> PolicyEvaluation<'_, f32> {
+        PolicyEvaluation {
+            features: &[1.0],
+            successors: &[0.5],
+            rewards,
+            upper_weight: 1.0,
+            lower_weight: 1.0,
+            regularisation: 0.1,
+            reward_noise,
+            seed: 0,
         }
     }
 
     #[test]
     fn a_wrong_gradient_is_named() {
         let at = [0.3, -1.5, 0.7];
-        assert_eq!(check_gradients::<_, 3>(&Tilted(1.0), &at), Ok(()));
-        for wrong in [1.01, -1.0, f32::INFINITY] {
-            let refused = check_gradients::<_, 3>(&Tilted(wrong), &at).unwrap_err();
-            assert!(
-                matches!(refused, GradientCheckError::Gradient { oracle: GradientKind::Upper, word: 1, .. }),
-                "{refused}"
-            );
+        assert_eq!(check_gradients::<_, 3>(&noisy(&[1.0], 0.0), &at), Ok(()));
+        for reward_noise in [0.02, f32::INFINITY] {
+            let wrong = check_gradients::<_, 3>(&noisy(&[1.0], reward_noise), &at).unwrap_err().to_string();
+            assert!(wrong.starts_with("scalar 0 of lower_gradient is "), "{wrong}");
         }
-        let message = check_gradients::<_, 3>(&Tilted(-1.0), &at).unwrap_err().to_string();
-        assert!(message.starts_with("scalar 1 of upper_gradient is 1.7999"), "{message}");
     }
 
     #[test]
     fn what_cannot_be_checked_is_told() {
-        let room = check_gradients::<_, 2>(&Tilted(1.0), &[0.0; 3]);
+        let room = check_gradients::<_, 2>(&noisy(&[1.0], 0.0), &[0.0; 3]);
         assert_eq!(room, Err(GradientCheckError::Room { words: 3 }));
-        let point = check_gradients::<_, 8>(&Tilted(1.0), &[0.0; 2]);
+        let point = check_gradients::<_, 8>(&noisy(&[1.0], 0.0), &[0.0; 2]);
         assert_eq!(point, Err(GradientCheckError::Point { words: 3, found: 2 }));
-        let mismatch = check_gradients::<_, 8>(&Tilted(f32::NAN), &[0.0; 3]);
+        let mismatch = check_gradients::<_, 8>(&noisy(&[], 0.0), &[0.0; 3]);
         assert_eq!(mismatch, Err(GradientCheckError::Problem(Mismatch::Empty)));
     }
 }

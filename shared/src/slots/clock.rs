@@ -115,12 +115,6 @@ impl SlotClock {
         // At most 2^42 (an hour) times 2^20.
         length + ((length * self.rate) >> RATE_BITS)
     }
-
-    /// How fast this clock runs against the root's, in parts per billion.
-    pub(super) fn rate_ppb(&self) -> i32 {
-        // Within ±244,141.
-        ((self.rate * 1_000_000_000) >> RATE_BITS) as i32
-    }
 }
 
 /// Microseconds in 2^−10 µs; the highest bits of times beyond 285 years are lost.

@@ -262,11 +262,6 @@ impl SlotSchedule {
         self.error_us
     }
 
-    /// How fast its clock runs against the root's, in parts per billion, as far as it knows.
-    pub fn rate_ppb(&self) -> i32 {
-        self.clock.rate_ppb()
-    }
-
     fn advance(&mut self) {
         self.clock.advance();
         self.number = self.number.saturating_add(1);

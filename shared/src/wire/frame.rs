@@ -252,21 +252,18 @@ impl<'a> Frame<'a> {
                 }
             }
             Self::Admission(Admission { sender, epoch, round, challenge, joiner, joiner_boot, hops }) => {
-                let [challenger, boot, asked] = challenge.numbers();
-                header.numbers(&[3, sender.into()])?;
-                header.epoch(epoch)?;
-                header.numbers(&[round, challenger, boot, asked, joiner.into(), joiner_boot, hops.into()])?;
+                header.start(3, sender, epoch, round)?;
+                header.numbers(&challenge.numbers())?;
+                header.numbers(&[joiner.into(), joiner_boot, hops.into()])?;
             }
             Self::Members(MembersHeader { sender, epoch, round, rounds_left }, set) => {
-                header.numbers(&[2, sender.into()])?;
-                header.epoch(epoch)?;
-                header.numbers(&[round, rounds_left.into()])?;
+                header.start(2, sender, epoch, round)?;
+                header.numbers(&[rounds_left.into()])?;
                 header.bytes(set)?;
             }
             Self::Silence(SilenceHeader { sender, epoch, round, first }, rounds) => {
-                header.numbers(&[4, sender.into()])?;
-                header.epoch(epoch)?;
-                header.numbers(&[round, first.into()])?;
+                header.start(4, sender, epoch, round)?;
+                header.numbers(&[first.into()])?;
                 header.bytes(rounds)?;
             }
         }
@@ -275,34 +272,26 @@ impl<'a> Frame<'a> {
 
     /// The sender that the frame names, which only a seal can prove.
     pub fn sender(&self) -> u16 {
-        match self {
-            Self::Data(data, _) => data.sender,
-            Self::Hello(hello) => hello.sender,
-            Self::Members(members, _) => members.sender,
-            Self::Admission(admission) => admission.sender,
-            Self::Silence(silence, _) => silence.sender,
-        }
+        self.origin().0
     }
 
     /// The epoch that it names. A data frame names none: it has a tag.
     pub fn epoch(&self) -> Option<Epoch> {
-        match self {
-            Self::Data(..) => None,
-            Self::Hello(hello) => Some(hello.epoch),
-            Self::Members(members, _) => Some(members.epoch),
-            Self::Admission(admission) => Some(admission.epoch),
-            Self::Silence(silence, _) => Some(silence.epoch),
-        }
+        self.origin().1
     }
 
     /// The round in which its sender says that it sent it.
     pub fn round(&self) -> u32 {
-        match self {
-            Self::Data(data, _) => data.round,
-            Self::Hello(hello) => hello.round,
-            Self::Members(members, _) => members.round,
-            Self::Admission(admission) => admission.round,
-            Self::Silence(silence, _) => silence.round,
+        self.origin().2
+    }
+
+    fn origin(&self) -> (u16, Option<Epoch>, u32) {
+        match *self {
+            Self::Data(DataHeader { sender, round, .. }, _) => (sender, None, round),
+            Self::Hello(Hello { sender, epoch, round, .. })
+            | Self::Members(MembersHeader { sender, epoch, round, .. }, _)
+            | Self::Admission(Admission { sender, epoch, round, .. })
+            | Self::Silence(SilenceHeader { sender, epoch, round, .. }, _) => (sender, Some(epoch), round),
         }
     }
 }
@@ -441,6 +430,13 @@ impl HeaderWriter<'_> {
         let has_founding = boot > 0 || founder > 0;
         self.long(u64::from(number) << 1 | u64::from(has_founding))?;
         if has_founding { self.numbers(&[boot, founder.into()]) } else { Ok(()) }
+    }
+
+    #[cfg_attr(microcontroller, inline(never))]
+    fn start(&mut self, kind: u32, sender: u16, epoch: Epoch, round: u32) -> Result<(), Error> {
+        self.numbers(&[kind, sender.into()])?;
+        self.epoch(epoch)?;
+        self.numbers(&[round])
     }
 
     fn data(&mut self, DataHeader { sender, epoch, round }: DataHeader) -> Result<(), Error> {

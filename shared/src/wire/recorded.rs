@@ -60,7 +60,7 @@ fn payloads(width: Width, seed: u64) -> (u32, [u32; 3]) {
     let mut widths = [0; 3];
     let mut encoder = Encoder::<WORDS>::new(width, 5);
     encoder.begin_epoch(3);
-    let mut listeners = [const { (Decoder::<WORDS>::at_epoch_start(), [0; WORDS], [0.0; WORDS]) }; 2];
+    let mut listeners = [const { (Decoder::<WORDS>::new(), [0; WORDS], [0.0; WORDS]) }; 2];
     let (mut v, mut sigma) = ([0.25f32; WORDS], [0i32; WORDS]);
     let mut round = 3;
     for now in 0..700u32 {

@@ -56,13 +56,8 @@ impl<const WORDS: usize> Default for Decoder<WORDS> {
 }
 
 impl<const WORDS: usize> Decoder<WORDS> {
-    /// Starts in the middle of an epoch, as after a restart with memory.
-    pub const fn new() -> Self {
-        Self { v: [0.0; WORDS], v_round: None, rho: [RhoOrigin::Unknown; 2] }
-    }
-
     /// Starts with an epoch, with ρ = 0.
-    pub const fn at_epoch_start() -> Self {
+    pub const fn new() -> Self {
         Self { v: [0.0; WORDS], v_round: None, rho: [RhoOrigin::Zero; 2] }
     }
 

@@ -44,7 +44,7 @@ impl<const WORDS: usize> HeapPeers<WORDS> {
 }
 
 impl<const WORDS: usize> Peers<WORDS> for HeapPeers<WORDS> {
-    fn len(&self) -> usize {
+    fn count(&self) -> usize {
         self.len
     }
 
