@@ -99,25 +99,7 @@ pub struct Collection<'a> {
 
 /// One agent: problem `P`, peers `L`, room for `WORDS` words of decision.
 ///
-/// An agent alone solves its own problem (see the [crate's root](crate) for two that agree):
-///
-/// ```
-/// # use fabswarm_shared::agent::{Agent, Config, PeerSlot};
-/// # use fabswarm_shared::heapless::Vec;
-/// # use fabswarm_shared::problem::PolicyEvaluation;
-/// # let problem = PolicyEvaluation {
-/// #     features: &[1.0], successors: &[0.5], rewards: &[1.0], upper_weight: 1.0, lower_weight: 1.0,
-/// #     regularisation: 0.0, reward_noise: 0.0, seed: 0,
-/// # };
-/// let peers: Vec<PeerSlot<3>, 1> = Vec::new();
-/// let mut agent = Agent::<_, _, 3>::new(Config::founder(0, 1), problem, &[0.0; 3], peers)?;
-/// for _ in 0..3000 {
-///     agent.end_round();
-/// }
-/// assert_eq!(agent.round(), 3000);
-/// assert!((agent.decision()[0] - 2.0).abs() < 1e-3);
-/// # Ok::<(), fabswarm_shared::agent::Error>(())
-/// ```
+/// The [crate's root](crate) has an example.
 #[derive(Clone, Debug)]
 pub struct Agent<P, L, const WORDS: usize> {
     config: Config,

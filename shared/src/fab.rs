@@ -49,7 +49,6 @@ impl<S: Scalar> Steps<S> {
 
 /// Whether agents descend before or after they average decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Agents send `w = v − η·m` and average what they hear: $v_i \leftarrow \sum_j a_{ij} w_j$.

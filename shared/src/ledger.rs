@@ -52,7 +52,6 @@ const WEIGHT_POINT: u32 = 31;
 
 /// Why a gradient cannot be tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum GradientError {
     /// A word is NaN or infinite.

@@ -115,7 +115,6 @@ pub struct Penalty<S> {
 
 /// Which difference of lower functions stands for the lower level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[serde(rename_all = "kebab-case")]
 pub enum PenaltyForm {
     /// y minimises `g + f/λ` and z minimises `g`, as published: off by O(1/λ).

@@ -112,7 +112,6 @@ pub enum Error {
 
 /// Why a page cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum WriteError {
     /// It does not fit its buffer.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 /// When a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// All agents are in the same round; a frame of the next one waits.

@@ -8,7 +8,6 @@ use crate::wire::frame::{DataHeader, Frame};
 
 /// Where a frame comes from, as far as that is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Origin {
     /// It was not sealed: the sender that it names is believed.
     Clear,

@@ -6,7 +6,6 @@ use crate::problem::Problem;
 
 /// How a round went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Report {
     /// The round that ended.

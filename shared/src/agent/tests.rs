@@ -8,7 +8,6 @@ mod lives;
 mod membership;
 mod recordings;
 mod restarts;
-mod rounds;
 mod state_words;
 mod trust;
 
@@ -52,6 +51,16 @@ fn config(id: usize) -> Config {
         self_weight: 0.9,
         ..Config::founder(id as u16, AGENTS as u16)
     }
+}
+
+/// The links of a ring, on which agent i gives to agent i + 1. Both ends know them.
+fn ring_links(id: usize) -> Links {
+    let set = |member: usize| {
+        let mut set = MemberSet::default();
+        assert!(set.insert((member % AGENTS) as u16));
+        set
+    };
+    Links::Known { audience: set(id + 1), senders: set(id + AGENTS - 1) }
 }
 
 fn problem(id: usize) -> PolicyEvaluation<'static, f32> {

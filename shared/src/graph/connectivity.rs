@@ -5,7 +5,6 @@ use core::ops::Range;
 
 /// A window in which the union of all graphs is not strongly connected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[error("no path leads from agent {from} to agent {to} in rounds {} to {}", rounds.start, rounds.end)]
 pub struct Disconnected {
     /// The rounds of the window.

@@ -52,7 +52,6 @@ impl Weights {
 
 /// Where a matrix fails to be stochastic.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum NotStochastic {
     /// It is not a square of this many agents.

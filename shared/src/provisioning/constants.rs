@@ -1,7 +1,6 @@
 //! A problem in a page: its constants are in the body, its matrices among the words.
 
 use super::{Error, WriteError};
-#[allow(unused_imports, reason = "without its feature, a problem is not used here")]
 use crate::problem::{
     AnyProblem, Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Readings, Samples, SensorTrust,
 };
@@ -31,37 +30,51 @@ pub(super) enum ProblemConstants<'a> {
 }
 
 impl<'a> ProblemConstants<'a> {
-    pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Result<Self, WriteError> {
+    /// The constants and the words of a problem, in the order in which [`ProblemConstants::with`] takes them.
+    pub(super) fn of(problem: &AnyProblem<'a, f32>) -> Result<(Self, [&'a [f32]; 4]), WriteError> {
         Ok(match problem {
-            AnyProblem::PolicyEvaluation(problem) => Self::PolicyEvaluation {
-                states: count("states", problem.rewards.len())?,
-                features: per_row(problem.features, problem.rewards.len())?,
-                upper_weight: problem.upper_weight,
-                lower_weight: problem.lower_weight,
-                regularisation: problem.regularisation,
-                reward_noise: problem.reward_noise,
-                seed: problem.seed,
-            },
-            AnyProblem::HyperTuning(problem) => Self::HyperTuning {
-                classes: count("classes", problem.classes.0)?,
-                train: problem.train.labels,
-                validation: problem.validation.labels,
-                features: per_row(problem.train.features, problem.train.len())?,
-            },
-            AnyProblem::HyperCleaning(problem) => Self::HyperCleaning {
-                classes: count("classes", problem.classes.0)?,
-                train: problem.train.labels,
-                validation: problem.validation.labels,
-                features: per_row(problem.train.features, problem.train.len())?,
-                regularisation: problem.regularisation,
-            },
-            AnyProblem::SensorTrust(problem) => Self::SensorTrust {
-                sensors: count("sensors", problem.sensors)?,
-                sensor_of: problem.sensor_of,
-                calibrated: count("calibrated readings", problem.calibrated.values.len())?,
-                features: per_row(problem.readings.basis, problem.readings.values.len())?,
-                regularisation: problem.regularisation,
-            },
+            AnyProblem::PolicyEvaluation(problem) => {
+                let constants = Self::PolicyEvaluation {
+                    states: count("states", problem.rewards.len())?,
+                    features: per_row(problem.features, problem.rewards.len())?,
+                    upper_weight: problem.upper_weight,
+                    lower_weight: problem.lower_weight,
+                    regularisation: problem.regularisation,
+                    reward_noise: problem.reward_noise,
+                    seed: problem.seed,
+                };
+                (constants, [problem.features, problem.successors, problem.rewards, &[]])
+            }
+            AnyProblem::HyperTuning(problem) => {
+                let constants = Self::HyperTuning {
+                    classes: count("classes", problem.classes.0)?,
+                    train: problem.train.labels,
+                    validation: problem.validation.labels,
+                    features: per_row(problem.train.features, problem.train.len())?,
+                };
+                (constants, [problem.train.features, problem.validation.features, &[], &[]])
+            }
+            AnyProblem::HyperCleaning(problem) => {
+                let constants = Self::HyperCleaning {
+                    classes: count("classes", problem.classes.0)?,
+                    train: problem.train.labels,
+                    validation: problem.validation.labels,
+                    features: per_row(problem.train.features, problem.train.len())?,
+                    regularisation: problem.regularisation,
+                };
+                (constants, [problem.train.features, problem.validation.features, &[], &[]])
+            }
+            AnyProblem::SensorTrust(problem) => {
+                let (own, calibrated) = (&problem.readings, &problem.calibrated);
+                let constants = Self::SensorTrust {
+                    sensors: count("sensors", problem.sensors)?,
+                    sensor_of: problem.sensor_of,
+                    calibrated: count("calibrated readings", calibrated.values.len())?,
+                    features: per_row(own.basis, own.values.len())?,
+                    regularisation: problem.regularisation,
+                };
+                (constants, [own.basis, own.values, calibrated.basis, calibrated.values])
+            }
         })
     }
 
@@ -117,21 +130,6 @@ impl<'a> ProblemConstants<'a> {
             Self::Own { .. } => return Err(Error::OtherProblem),
         };
         if words.0.is_empty() { Ok(problem) } else { Err(Error::Malformed) }
-    }
-}
-
-/// The words of a problem, in the order in which [`ProblemConstants::with`] takes them.
-pub(super) fn words<'a>(problem: &AnyProblem<'a, f32>) -> [&'a [f32]; 4] {
-    match problem {
-        AnyProblem::PolicyEvaluation(problem) => [problem.features, problem.successors, problem.rewards, &[]],
-        AnyProblem::HyperTuning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
-        AnyProblem::HyperCleaning(problem) => [problem.train.features, problem.validation.features, &[], &[]],
-        AnyProblem::SensorTrust(problem) => [
-            problem.readings.basis,
-            problem.readings.values,
-            problem.calibrated.basis,
-            problem.calibrated.values,
-        ],
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a problem gets into a page and out of it.
 
-use super::constants::{ProblemConstants, words};
+use super::constants::ProblemConstants;
 use super::{Error, WriteError};
 use crate::problem::{AnyProblem, Problem};
 
@@ -88,7 +88,8 @@ impl<'a> PageData<'a> {
 
 impl<'a> PageProblem<'a> for AnyProblem<'a, f32> {
     fn page_data(&self) -> Result<PageData<'a>, WriteError> {
-        Ok(PageData { constants: ProblemConstants::of(self)?, words: words(self) })
+        let (constants, words) = ProblemConstants::of(self)?;
+        Ok(PageData { constants, words })
     }
 
     fn from_page(data: PageData<'a>) -> Result<Self, Error> {

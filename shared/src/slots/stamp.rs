@@ -27,7 +27,6 @@ const HAS_NUMBER: u8 = 128;
 /// As a rule, the number of the superframe is the round of a data frame. Then it is left out, and so are the frame's kind and,
 /// if the frame is sealed, its sender, which the seal names. So a stamp of a root below 16 adds nothing to a sealed data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Stamp {
     /// The agent whose time the sender keeps.
     pub root: u16,

@@ -50,7 +50,6 @@ pub const MEMBERS_HEADER_MAX: usize = 1 + 3 + (5 + 5 + 3) + 5 + 2;
 
 /// The header of a broadcast of one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DataHeader {
     /// The sender.
     pub sender: u16,
@@ -62,7 +61,6 @@ pub struct DataHeader {
 
 /// The announcement of an agent that wants to join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Hello {
     /// The sender.
     pub sender: u16,
@@ -90,7 +88,6 @@ pub struct Hello {
 
 /// A number that its author never used before: its boot and round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Challenge {
     /// The agent that asks for it back.
     pub challenger: u16,
@@ -102,7 +99,6 @@ pub struct Challenge {
 
 /// A challenge on its way to a joiner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Admission {
     /// The sender: the challenger, or an agent that passes the request on.
     pub sender: u16,
@@ -122,7 +118,6 @@ pub struct Admission {
 
 /// The header of an announcement of who belongs to an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MembersHeader {
     /// The sender.
     pub sender: u16,
@@ -136,7 +131,6 @@ pub struct MembersHeader {
 
 /// The header of a report on how long members have been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SilenceHeader {
     /// The sender.
     pub sender: u16,

@@ -70,18 +70,7 @@ impl<const N: usize> Deframer<N> {
 
     /// Takes bytes from the front of `chunk` up to the end of a frame, which it returns or refuses.
     ///
-    /// `None` means that `chunk` is used up. Call it again until then:
-    ///
-    /// ```
-    /// # use fabswarm_shared::wire::stream::{Deframer, encode};
-    /// # let mut line = [0; 32];
-    /// # let end = encode(b"frame", &mut line).unwrap();
-    /// let mut deframer = Deframer::<64>::new();
-    /// let mut chunk = &line[..end];
-    /// while let Some(frame) = deframer.next_frame(&mut chunk) {
-    ///     assert_eq!(frame, Ok(&b"frame"[..]));
-    /// }
-    /// ```
+    /// `None` means that `chunk` is used up: call it again until then.
     pub fn next_frame(&mut self, chunk: &mut &[u8]) -> Option<Result<&[u8], Error>> {
         loop {
             let Some(end) = chunk.iter().position(|&byte| byte == 0) else {

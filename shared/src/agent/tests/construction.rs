@@ -36,3 +36,9 @@ fn a_place_is_empty_after_an_error() {
     assert_eq!(made.unwrap().id(), 2);
     assert!(place.is_some());
 }
+
+/// Ten words in full are 81 bytes, a full set of members 128, and the largest numbers in front of that 24.
+#[test]
+fn the_largest_frame_is_that_of_a_full_set_or_of_all_words() {
+    assert_eq!(agent(config(0)).largest_frame(), 24 + 128);
+}

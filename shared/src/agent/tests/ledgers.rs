@@ -98,16 +98,11 @@ fn momentum_ends_with_its_epoch() {
 
 /// A directed ring on which agents gather for 8 rounds, descend for 5 and gather for 8.
 fn ring() -> Vec<(Config, Ledger)> {
-    let set = |member: usize| {
-        let mut set = MemberSet::default();
-        assert!(set.insert((member % AGENTS) as u16));
-        set
-    };
     ledgers(4, |id| Config {
         phases: Phases { gather_rounds: 8, descend_rounds: 5 },
         steps: Steps { x: 0.4, y: 0.08, z: 0.08, momentum: 0.5 },
         self_weight: 0.5,
-        links: Links::Known { audience: set(id + 1), senders: set(id + AGENTS - 1) },
+        links: ring_links(id),
         ..config(id)
     })
 }

@@ -278,16 +278,7 @@ impl World {
 impl Life {
     fn config(self, id: usize, boot: u32) -> Config {
         let Self { width, mode, momentum, is_ring, late_rounds, .. } = self;
-        let links = match is_ring {
-            false => Links::Everybody,
-            true => {
-                let mut audience = MemberSet::default();
-                let mut senders = MemberSet::default();
-                audience.insert(((id + 1) % AGENTS) as u16);
-                senders.insert(((id + AGENTS - 1) % AGENTS) as u16);
-                Links::Known { audience, senders }
-            }
-        };
+        let links = if is_ring { ring_links(id) } else { Links::Everybody };
         let steps = Steps { x: 0.2, y: 0.05, z: 0.06, momentum };
         let order = if is_ring { Order::CombineFirst } else { Order::AdaptFirst };
         let give_up_after = NonZeroU32::new(25);

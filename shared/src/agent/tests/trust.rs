@@ -2,19 +2,11 @@
 
 use super::*;
 
-/// Both ends know the links of this ring: agent i gives to i + 1.
-fn on_ring(id: usize) -> Config {
-    let set = |member: usize| {
-        let mut set = MemberSet::default();
-        assert!(set.insert((member % AGENTS) as u16));
-        set
-    };
-    Config { links: Links::Known { audience: set(id + 1), senders: set(id + AGENTS - 1) }, ..config(id) }
-}
-
 #[test]
 fn who_is_not_in_the_audience_takes_decisions_only() {
-    let ring = || (0..AGENTS).map(|id| agent(on_ring(id))).collect::<Vec<Small>>();
+    let ring = || {
+        (0..AGENTS).map(|id| agent(Config { links: ring_links(id), ..config(id) })).collect::<Vec<Small>>()
+    };
     let (mut alone, mut overheard) = (ring(), ring());
     for _ in 0..4000 {
         round(&mut alone, |receiver, sender| (sender + 1) % AGENTS == receiver);

@@ -25,7 +25,6 @@ const LAST_NUMBER: u32 = u32::MAX - (1 << 20);
 /// assert!(change < founded && !founded.is_of_founding(change));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Epoch {
     /// The founder's boot at that time; 0 where the swarm began as configured.
     pub boot: u32,
@@ -38,7 +37,6 @@ pub struct Epoch {
 /// A hash of an epoch that takes one byte for the first epoch and three bytes for any other. One epoch in two million has the tag of
 /// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct EpochTag(pub u32);
 
 impl EpochTag {

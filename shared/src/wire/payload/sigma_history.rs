@@ -175,17 +175,6 @@ mod tests {
     }
 
     #[test]
-    fn the_window_covers_the_epoch_and_then_one_to_two_generations() {
-        let mut history = SigmaHistory::<1>::new(1, true, &[0]);
-        for round in 2..3000 {
-            let window = history.window(round);
-            assert_eq!(window == EPOCH, round <= 1 + 2 * GENERATION, "{round}");
-            assert!(u32::from(window) >= GENERATION / WINDOW_UNIT);
-            history.add(round, &[0]);
-        }
-    }
-
-    #[test]
     fn advice_is_the_finest_that_fits_sixteen_bits() {
         // 4 · 480 for each share of 1, and one bit of 16 for the sign.
         for (moved, largest, g) in [

@@ -5,7 +5,6 @@ use super::{Key, SealHeader, TAG};
 
 /// A genuine frame, heard for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Opened<'a> {
     /// The agent that sealed it.
