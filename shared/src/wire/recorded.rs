@@ -87,7 +87,7 @@ fn payloads(width: Width, seed: u64) -> (u32, [u32; 3]) {
             let mut taken = [0; WORDS];
             let coverage: Result<Coverage, Error> = decoder.decode(&payload, round, rho, heard, &mut taken);
             record.outcome(&coverage, |record, coverage| {
-                record.bytes(format!("{coverage:?}").as_bytes());
+                record.bytes(&[coverage.v.into()]);
                 taken.iter().for_each(|word| record.bytes(&word.to_le_bytes()));
                 heard.iter().for_each(|word| record.bytes(&word.to_le_bytes()));
             });
@@ -108,7 +108,7 @@ fn payloads(width: Width, seed: u64) -> (u32, [u32; 3]) {
 
 #[test]
 fn payloads_are_as_recorded() {
-    let recorded = [(Width::Full, 0x41d1_bdfc), (Width::Half, 0x45e9_8aed), (Width::Byte, 0x586d_3b04)];
+    let recorded = [(Width::Full, 0x7f8c_27fe), (Width::Half, 0x1f22_5bb3), (Width::Byte, 0x104d_fe27)];
     let made = recorded.map(|(width, _)| payloads(width, 7));
     assert!(made[1].1[1] > 300 && made[2].1[2] > 300, "narrow payloads: {made:?}");
     let digests = made.map(|(digest, _)| digest);
