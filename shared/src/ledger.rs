@@ -50,33 +50,6 @@ const ONE: f32 = (1u32 << POINT) as f32;
 /// Bits behind the point of a share's weight.
 const WEIGHT_POINT: u32 = 31;
 
-/// Why a gradient cannot be tracked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GradientError {
-    /// A word is NaN or infinite.
-    #[error("scalar {word} of the gradient is not finite")]
-    NotFinite {
-        /// The first such word.
-        word: usize,
-    },
-    /// A word is finite and too large for an exact tracker.
-    #[error("scalar {word} of the gradient is outside the range of the exact ledger")]
-    OutOfRange {
-        /// The first such word.
-        word: usize,
-    },
-}
-
-impl GradientError {
-    /// The error for the first `word` of `gradient` that was refused.
-    #[cold]
-    fn at(gradient: &[f32], word: usize) -> Self {
-        let is_finite = gradient.get(word).is_some_and(|word| word.is_finite());
-        if is_finite { Self::OutOfRange { word } } else { Self::NotFinite { word } }
-    }
-}
-
 /// The mass that an agent gives away each round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShareWeights {
@@ -167,14 +140,14 @@ pub fn add(sum: &mut [i32], words: &[i32], factor: i32) {
 /// `t += d⁺ − d`, `d = d⁺`.
 ///
 /// # Errors
-/// Where a gradient does not fit; nothing is changed then.
+/// The first word of the gradient that is not finite or too large for an exact tracker; nothing is changed then.
 #[inline(always)]
-pub fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), GradientError> {
+pub fn track(newest: &[f32], gradient: &mut [i32], tracker: &mut [i32]) -> Result<(), usize> {
     const LIMIT: f32 = (i32::MAX / 2) as f32 / ONE;
     // Without their sign bit, floats have the order of their bits, and NaN comes after all of them.
     let fits = |new: f32| new.to_bits() << 1 < LIMIT.to_bits() << 1;
     if let Some(word) = first_invalid(newest, fits) {
-        return Err(GradientError::at(newest, word));
+        return Err(word);
     }
     for ((t, d), &new) in tracker.iter_mut().zip(gradient).zip(newest) {
         let new = round(new * ONE);
@@ -295,17 +268,9 @@ mod tests {
 
     #[test]
     fn gradients_out_of_range_are_named_and_change_nothing() {
-        let (not_finite, out_of_range) =
-            (GradientError::NotFinite { word: 1 }, GradientError::OutOfRange { word: 1 });
-        for (bad, error) in [
-            (f32::NAN, not_finite),
-            (-f32::NAN, not_finite),
-            (f32::INFINITY, not_finite),
-            (1024.0, out_of_range),
-            (-1024.0, out_of_range),
-        ] {
+        for bad in [f32::NAN, -f32::NAN, f32::INFINITY, 1024.0, -1024.0] {
             let (mut d, mut t) = ([5, 5], [7, 7]);
-            assert_eq!(track(&[1.0, bad], &mut d, &mut t), Err(error));
+            assert_eq!(track(&[1.0, bad], &mut d, &mut t), Err(1));
             assert_eq!((d, t), ([5, 5], [7, 7]));
         }
         let (mut d, mut t) = ([5], [7]);

@@ -251,6 +251,9 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// [`Malformed`] for an unknown kind, a header cut short, or a rest that fits none.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        if let Ok(packet) = Self::decode_for_board(bytes).or_else(|_| Self::decode_service(bytes)) {
+            return Ok(packet);
+        }
         let (sensor, bytes) = match bytes.split_first() {
             Some((&SENSED, rest)) => {
                 let (sensor, rest) = postcard::take_from_bytes(rest).map_err(|_| Malformed)?;
@@ -264,20 +267,8 @@ impl<'a> Packet<'a> {
                 Ok(Self::Telemetry(Telemetry { sensor, ..telemetry }, WordBytes(rest)))
             }
             _ if sensor.is_some() => Err(Malformed),
-            PacketHeader::Frame if !rest.is_empty() => Ok(Self::Frame(rest)),
             PacketHeader::Boot(boot) if rest.is_empty() => Ok(Self::Boot(boot)),
-            PacketHeader::Start(air_round) if rest.is_empty() => Ok(Self::Start { air_round }),
-            PacketHeader::RoundOver(over) if rest.is_empty() => Ok(Self::RoundOver(over)),
-            PacketHeader::StateRequest(from) if rest.is_empty() => Ok(Self::StateRequest { from }),
-            PacketHeader::Mark(number) if rest.is_empty() => Ok(Self::Mark { number }),
-            PacketHeader::Reset if rest.is_empty() => Ok(Self::Reset),
-            PacketHeader::Service if rest.is_empty() => Ok(Self::Service),
-            PacketHeader::Identify if rest.is_empty() => Ok(Self::Identify),
             PacketHeader::Again(air_round, from) if rest.is_empty() => Ok(Self::Again { air_round, from }),
-            PacketHeader::Relayed(air_round, number) if !rest.is_empty() => {
-                Ok(Self::Relayed { air_round, number, frame: rest })
-            }
-            PacketHeader::PageBytes(offset) => Ok(Self::PageBytes { offset, bytes: rest }),
             PacketHeader::Taken(round) => Ok(Self::Taken { round, senders: rest }),
             PacketHeader::State(from) if rest.len().is_multiple_of(4) => {
                 Ok(Self::State { from, words: WordBytes(rest) })

@@ -1,7 +1,5 @@
 //! Faults that stop an agent.
 
-use crate::ledger::GradientError;
-
 /// The fault that stopped an agent: a value that it cannot compute with any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -38,33 +36,18 @@ impl Fault {
         Self { word, cause }
     }
 
-    /// The fault for a gradient that the ledger refused, where the ledger's first word is word `start` of the packed
-    /// decision.
-    pub const fn from_gradient(error: GradientError, start: usize) -> Self {
-        match error {
-            GradientError::NotFinite { word } => Self::new(start + word, FaultCause::GradientNotFinite),
-            GradientError::OutOfRange { word } => Self::new(start + word, FaultCause::GradientOutOfRange),
-        }
+    /// The fault for a word of a packed gradient that the [ledger](crate::ledger::track) refused.
+    #[cold]
+    pub fn in_gradient(gradient: &[f32], word: usize) -> Self {
+        let is_finite = gradient.get(word).is_some_and(|word| word.is_finite());
+        Self::new(
+            word,
+            if is_finite { FaultCause::GradientOutOfRange } else { FaultCause::GradientNotFinite },
+        )
     }
 
     /// The fault for a decision with a word that is NaN or infinite.
     pub const fn in_decision(word: usize) -> Self {
         Self::new(word, FaultCause::DecisionNotFinite)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_gradient_is_refused_at_its_word_of_the_decision() {
-        let errors = [
-            (GradientError::NotFinite { word: 2 }, FaultCause::GradientNotFinite),
-            (GradientError::OutOfRange { word: 2 }, FaultCause::GradientOutOfRange),
-        ];
-        for (error, cause) in errors {
-            assert_eq!(Fault::from_gradient(error, 3), Fault { word: 5, cause });
-        }
     }
 }

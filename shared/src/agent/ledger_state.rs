@@ -196,7 +196,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         let (v, sigma) = (&mut v[..words], &mut reception.wire[..words]);
         match reception.decoder.decode(payload, round, sigma_before, v, sigma) {
             Err(error) => return Received::Refused(Refusal::Wire(error)),
-            Ok(coverage) => reception.has_v = coverage.v,
+            Ok(is_v_known) => reception.has_v = is_v_known,
         }
         if first_invalid(v, |word: f32| word.abs() <= largest).is_some() {
             // The next payload cannot build on such a one.
@@ -278,7 +278,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         let exchanged = self.shape.exchanged();
         let start = exchanged.start;
         ledger::track(&self.gradient[exchanged], &mut self.d, &mut self.t)
-            .map_err(|error| Fault::from_gradient(error, start))
+            .map_err(|word| Fault::in_gradient(&self.gradient, start + word))
     }
 
     /// Tells the encoder what this round's frame held, before it changes.

