@@ -13,7 +13,7 @@ mod weights;
 pub use connectivity::{Disconnected, check_joint_connectivity};
 pub use topology::{Graph, Topology};
 pub use trace::Trace;
-pub use weights::{NotStochastic, Weights, check_column_stochastic, check_row_stochastic};
+pub use weights::Weights;
 
 /// Directed graphs over the rounds.
 pub trait Schedule {

@@ -6,7 +6,7 @@ use crate::task::Chain;
 use crate::whole_file;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fab::Steps;
-use fabswarm_shared::graph::{Trace, Weights, check_column_stochastic, check_row_stochastic};
+use fabswarm_shared::graph::{Trace, Weights};
 use fabswarm_shared::problem::{Penalty, PenaltyForm, Shape};
 use nalgebra::DMatrix;
 use serde::Deserialize;
@@ -289,10 +289,8 @@ fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), String> {
             let flat =
                 |key, rows| matrix(key, rows, agents, agents).map(|m| m.transpose().as_slice().to_vec());
             let (a, b) = (flat("A", a)?, flat("B", b)?);
-            check_row_stochastic(&a, agents)
-                .map_err(|reason| format!("`A` is not a mixing matrix: {reason}"))?;
-            check_column_stochastic(&b, agents)
-                .map_err(|reason| format!("`B` is not a mixing matrix: {reason}"))?;
+            check_stochastic("A", &a, agents, |row, column| [row, column])?;
+            check_stochastic("B", &b, agents, |column, row| [row, column])?;
             let rows = pattern(&a, &b, agents);
             Ok((MixingRule::Explicit { a, b }, rows))
         }
@@ -310,6 +308,34 @@ fn mixing(keys: &ProblemFile) -> Result<(MixingRule<f64>, Vec<u64>), String> {
         _ => Err("it needs either `A` and `B` (explicit weights) or `graphs` (hex row masks), and not both"
             .to_owned()),
     }
+}
+
+/// Checks that every row of A, or column of B, is non-negative and sums to one. `at(line, entry)` is the row and column of an entry.
+fn check_stochastic(
+    key: &str,
+    matrix: &[f64],
+    agents: usize,
+    at: impl Fn(usize, usize) -> [usize; 2],
+) -> Result<(), String> {
+    for line in 0..agents {
+        let mut sum = 0.0;
+        for entry in 0..agents {
+            let [row, column] = at(line, entry);
+            let value = matrix[row * agents + column];
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(format!(
+                    "`{key}` is not a mixing matrix: entry [{row}][{column}] is negative or NaN"
+                ));
+            }
+            sum += value;
+        }
+        if (sum - 1.0).abs() > 1e-9 {
+            return Err(format!(
+                "`{key}` is not a mixing matrix: line {line} sums to {sum} instead of 1 (rows of A and columns of B must sum to 1)"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The pattern of non-zero entries of two row-major matrices, as one round.
