@@ -188,20 +188,17 @@ mod tests {
 
         #[test]
         fn neighbouring_names_give_unrelated_numbers(seed: u64, agent in 0u32..1000, round in 0u32..1000) {
-            let first = Stream::new(seed, agent, round, Purpose::Noise).next_u64();
+            prop_assume!(agent != round);
+            let draw = |seed, agent, round, purpose| Stream::new(seed, agent, round, purpose).next_u64();
             for other in [
-                Stream::new(seed, agent + 1, round, Purpose::Noise),
-                Stream::new(seed, agent, round + 1, Purpose::Noise),
-                Stream::new(seed, agent, round, Purpose::Air),
-                Stream::new(seed.wrapping_add(1), agent, round, Purpose::Noise),
-                Stream::new(seed, round, agent, Purpose::Noise),
-            ]
-            .iter_mut()
-            {
-                if agent != round {
-                    let differing = (first ^ other.next_u64()).count_ones();
-                    prop_assert!((8..=56).contains(&differing), "{} bits differ", differing);
-                }
+                draw(seed, agent + 1, round, Purpose::Noise),
+                draw(seed, agent, round + 1, Purpose::Noise),
+                draw(seed, agent, round, Purpose::Air),
+                draw(seed.wrapping_add(1), agent, round, Purpose::Noise),
+                draw(seed, round, agent, Purpose::Noise),
+            ] {
+                let differing = (draw(seed, agent, round, Purpose::Noise) ^ other).count_ones();
+                prop_assert!((8..=56).contains(&differing), "{differing} bits differ");
             }
         }
     }

@@ -4,13 +4,6 @@ use super::{Schedule, random};
 use serde::{Deserialize, Serialize};
 
 /// A family of directed graphs.
-///
-/// ```
-/// use fabswarm_shared::graph::Topology;
-///
-/// assert!(Topology::Ring.is_always_connected());
-/// assert!(!Topology::ErdosRenyi { edge_probability: 0.3 }.is_always_connected());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Topology {
     /// Agent i hears agent i − 1.

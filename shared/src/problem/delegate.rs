@@ -3,30 +3,6 @@
 /// The functions of a [`Problem`](crate::problem::Problem) that is one of several, each passed on to the one that is there.
 ///
 /// `$each!(self, problem => call)` evaluates `call` with that one as `problem`; `$scalar` is the precision.
-///
-/// ```
-/// use fabswarm_shared::delegate_problem;
-/// use fabswarm_shared::problem::{HyperTuning, PolicyEvaluation, Problem};
-/// use fabswarm_shared::scalar::Scalar;
-///
-/// enum EitherProblem<'a, S> {
-///     Evaluation(PolicyEvaluation<'a, S>),
-///     Tuning(HyperTuning<'a, S>),
-/// }
-///
-/// macro_rules! each {
-///     ($self:ident, $problem:ident => $call:expr) => {
-///         match $self {
-///             EitherProblem::Evaluation($problem) => $call,
-///             EitherProblem::Tuning($problem) => $call,
-///         }
-///     };
-/// }
-///
-/// impl<S: Scalar> Problem<S> for EitherProblem<'_, S> {
-///     delegate_problem!(each, S);
-/// }
-/// ```
 #[macro_export]
 macro_rules! delegate_problem {
     ($each:ident, $scalar:ident) => {

@@ -181,10 +181,8 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
     use super::*;
-    use crate::problem::testing::{check_gradients, default_penalty_gradient, random};
-    use std::vec;
+    use crate::problem::testing::{OraclesOnly, check_gradients, random};
 
     /// Six states with two features.
     fn problem(numbers: &[f64], reward_noise: f64) -> PolicyEvaluation<'_, f64> {
@@ -213,10 +211,9 @@ mod tests {
         let at = NoiseKey { agent: 3, round: 8 };
         for form in [PenaltyForm::OneSided, PenaltyForm::Symmetric] {
             let penalty = Penalty { lambda: 60.0, normalise: true, form };
-            let mut fused = vec![0.0; 14];
-            let mut scratch = vec![0.0; problem.scratch_words()];
+            let ([mut fused, mut plain], mut scratch) = ([[0.0; 14]; 2], [0.0; 32]);
             problem.penalty_gradient(&penalty, at, &v, &mut fused, &mut scratch);
-            let plain = default_penalty_gradient(&problem, &penalty, at, &v);
+            OraclesOnly(&problem).penalty_gradient(&penalty, at, &v, &mut plain, &mut scratch);
             for (fused, plain) in fused.iter().zip(plain) {
                 assert!((fused - plain).abs() < 1e-12 * plain.abs().max(1.0));
             }

@@ -1,10 +1,9 @@
 //! Random numbers and finite differences, shared by the tests of all problems.
 
 extern crate std;
-use super::{Mismatch, NoiseKey, Penalty, Problem, Shape};
+use super::{Mismatch, NoiseKey, Problem, Shape};
 use crate::rng::{Purpose, Stream};
 use crate::scalar::Scalar;
-use std::vec;
 use std::vec::Vec;
 
 pub(super) fn random(name: u32, len: usize) -> Vec<f64> {
@@ -38,19 +37,6 @@ impl<S: Scalar, P: Problem<S>> Problem<S> for OraclesOnly<'_, P> {
     fn lower_gradient(&self, at: NoiseKey, x: &[S], y: &[S], dx: &mut [S], dy: &mut [S], scratch: &mut [S]) {
         self.0.lower_gradient(at, x, y, dx, dy, scratch);
     }
-}
-
-pub(super) fn default_penalty_gradient(
-    problem: &impl Problem<f64>,
-    penalty: &Penalty<f64>,
-    at: NoiseKey,
-    v: &[f64],
-) -> Vec<f64> {
-    let plain = OraclesOnly(problem);
-    let mut d = vec![0.0; v.len()];
-    let mut scratch = vec![0.0; plain.scratch_words()];
-    plain.penalty_gradient(penalty, at, v, &mut d, &mut scratch);
-    d
 }
 
 /// Checks ∇f, ∇g and the penalty gradient against central differences of the values.

@@ -106,6 +106,12 @@ impl Nodes {
         }
     }
 
+    /// Asserts that the starts of agents' superframes differ by less than a share of the guard time.
+    fn assert_within(&self, share: f64, what: &str) {
+        let (spread, guard) = (self.spread_us(), self.nodes[0].schedule.superframe().guard_us);
+        assert!(spread < share * f64::from(guard), "{what}: {spread} µs of {guard}, {:?}", self.roots());
+    }
+
     /// The largest difference between the starts of two agents' superframes.
     fn spread_us(&self) -> f64 {
         let length = self.nodes[0].schedule.superframe().length_us() as f64;
@@ -153,8 +159,7 @@ proptest! {
         prop_assert!(nodes.numbers_agree());
         for _ in 0..20 {
             nodes.run_until(nodes.now_us + 10.37 * length);
-            let spread = nodes.spread_us();
-            prop_assert!(spread < f64::from(superframe.guard_us) / 2.0, "{spread} µs of {}", superframe.guard_us);
+            nodes.assert_within(0.5, "half of the guard time");
         }
         for node in &nodes.nodes {
             prop_assert!(node.rounds.is_sorted_by(|a, b| a < b), "rounds only go forward");
@@ -171,8 +176,7 @@ proptest! {
         nodes.nodes[0].is_on = false;
         for _ in 0..120 {
             nodes.run_until(nodes.now_us + 1.13 * length);
-            let spread = nodes.spread_us();
-            prop_assert!(spread < f64::from(superframe.guard_us) / 2.0, "{spread} µs of {}", superframe.guard_us);
+            nodes.assert_within(0.5, "half of the guard time");
         }
         prop_assert!(nodes.roots().iter().all(|&root| root == 1), "{:?}", nodes.roots());
         prop_assert!(nodes.numbers_agree());
@@ -195,7 +199,7 @@ proptest! {
         prop_assert_eq!(nodes.roots(), [0; 8]);
         prop_assert!(nodes.numbers_agree());
         prop_assert!(nodes.nodes[0].schedule.number() >= ahead, "the higher number wins");
-        prop_assert!(nodes.spread_us() < f64::from(superframe.guard_us) / 2.0);
+        nodes.assert_within(0.5, "half of the guard time");
         for node in &nodes.nodes {
             prop_assert!(node.rounds.is_sorted_by(|a, b| a < b));
         }

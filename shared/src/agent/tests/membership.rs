@@ -66,21 +66,20 @@ impl Station {
         frames
     }
 
+    /// What `pick` takes of the frames that it has to send.
+    fn picked<T>(&mut self, pick: impl Fn(Frame<'_>) -> Option<T>) -> Vec<T> {
+        self.sent().iter().filter_map(|frame| pick(Frame::decode(frame).unwrap())).collect()
+    }
+
     fn admissions(&mut self) -> Vec<Admission> {
-        let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
-            Ok(Frame::Admission(admission)) => Some(admission),
-            _ => None,
-        };
-        self.sent().iter().filter_map(decoded).collect()
+        self.picked(|frame| if let Frame::Admission(admission) = frame { Some(admission) } else { None })
     }
 
     /// The epochs that it announces.
     fn announced(&mut self) -> Vec<u32> {
-        let decoded = |frame: &Vec<u8>| match Frame::decode(frame) {
-            Ok(Frame::Members(header, _)) => Some(header.epoch.number),
-            _ => None,
-        };
-        self.sent().iter().filter_map(decoded).collect()
+        self.picked(
+            |frame| if let Frame::Members(header, _) = frame { Some(header.epoch.number) } else { None },
+        )
     }
 }
 

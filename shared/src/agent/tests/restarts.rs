@@ -2,44 +2,6 @@
 
 use super::*;
 
-#[test]
-fn a_restart_without_memory_opens_an_epoch() {
-    let mut agents = swarm_after(50);
-    agents[2] = agent(Config { boot: 2, ..config(2) });
-    for _ in 0..20 {
-        round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
-        check_invariant(&agents);
-    }
-    let epoch = agents[0].epoch();
-    assert!(
-        epoch > Epoch::FIRST
-            && agents.iter().all(|agent| agent.epoch() == epoch && agent.round() == agents[0].round())
-    );
-    (0..3000).for_each(|_| round(&mut agents, |_, _| true));
-    check_invariant(&agents);
-    assert!(spread(&agents) < 1e-3);
-}
-
-#[test]
-fn a_swarm_that_lost_all_its_memory_begins_anew() {
-    let mut agents = swarm_after(50);
-    // One after the other, so that some have heard of the old epoch and some have not.
-    for id in 0..AGENTS {
-        agents[id] = agent(Config { boot: 2 + id as u32, ..config(id) });
-        (0..usize::from(id == 1)).for_each(|_| round(&mut agents[..2], |_, _| true));
-    }
-    for _ in 0..300 {
-        round(&mut agents, |receiver, sender| (sender + 1) % AGENTS == receiver);
-        check_invariant(&agents);
-    }
-    let epoch = agents[0].epoch();
-    assert!(agents.iter().all(|agent| agent.epoch() == epoch && agent.members().len() == 4));
-    // Earlier starts than the second one can have been in earlier epochs only.
-    assert_eq!(epoch.boot, 2 + u32::from(epoch.founder), "the boot of its founder");
-    (0..3000).for_each(|_| round(&mut agents, |_, _| true));
-    assert!(spread(&agents) < 1e-3);
-}
-
 /// Each agent of a directed ring hears one other, so no answer comes back the way that the question took.
 #[test]
 fn parts_founded_apart_merge_on_a_directed_ring() {

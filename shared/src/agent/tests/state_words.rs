@@ -22,12 +22,7 @@ fn a_gradient_or_descent_that_differs_in_one_bit_is_in_the_digest() {
 #[test]
 fn every_word_of_a_saved_state_has_its_name() {
     let agents = swarm_after(3);
-    let mut state = Vec::new();
-    let saving = agents[0].save(|words| {
-        state.extend_from_slice(words);
-        Ok::<_, ()>(())
-    });
-    saving.unwrap();
+    let state = saved(&agents[0]);
     let names: Vec<String> =
         (0..state.len()).map(|word| StateField::find(&state, word).unwrap().to_string()).collect();
     let name_of = |bits: u32| &*names[state.iter().position(|&word| word == bits).unwrap()];

@@ -9,11 +9,6 @@ fn line(agents: u16, seed: u64) -> Nodes {
     nodes
 }
 
-fn assert_within_guard(nodes: &Nodes, what: &str) {
-    let (spread, guard) = (nodes.spread_us(), nodes.nodes[0].schedule.superframe().guard_us);
-    assert!(spread < f64::from(guard), "{what}: {spread} µs of {guard}, {:?}", nodes.roots());
-}
-
 /// An intruder that hears everything plays any of it at any time to anybody, whole runs of frames at their pace included.
 #[test]
 fn recordings_leave_superframes_where_they_are() {
@@ -45,7 +40,7 @@ fn recordings_leave_superframes_where_they_are() {
                         node.schedule.hear(arrival, *sender, stamp);
                     }
                 }
-                assert_within_guard(&nodes, "recorded");
+                nodes.assert_within(1.0, "recorded");
             }
             let lowest = u16::from(is_root_dead);
             assert!(nodes.roots().iter().all(|&root| root == lowest), "seed {seed}: {:?}", nodes.roots());
@@ -73,7 +68,7 @@ fn one_frame_of_a_member_moves_nobody() {
         assert!(nodes.nodes[2].schedule.number() <= number + 1);
         for _ in 0..20 {
             nodes.run_until(nodes.now_us + 1.1 * length);
-            assert_within_guard(&nodes, "forged");
+            nodes.assert_within(1.0, "forged");
             assert!(nodes.numbers_agree(), "seed {seed}");
         }
     }

@@ -150,11 +150,4 @@ mod tests {
         assert!(tags.iter().all(|tag| (1 << 14..1 << 21).contains(tag)));
         assert_eq!(Epoch::FIRST.tag(), EpochTag(1));
     }
-
-    #[test]
-    fn numbers_end() {
-        let last = Epoch { number: LAST_NUMBER, ..Epoch::FIRST };
-        assert_eq!((last.next(0), Epoch { number: u32::MAX, ..last }.next(0)), (None, None));
-        assert!(last.is_valid() && !Epoch { number: u32::MAX, ..last }.is_valid());
-    }
 }
