@@ -1,82 +1,136 @@
-//! Layers: each lays its forward operations down, and hands over what lays its hand-derived backward operations.
+//! Layers: each lays its forward operations down, and leaves with the builder what lays its hand-derived backward operations.
 
 #[cfg(test)]
 mod checking;
-pub(crate) mod conv2d;
-pub(crate) mod dropout;
-pub(crate) mod embedding;
-pub(crate) mod first_token;
 pub(crate) mod linear;
-pub(crate) mod loss;
-pub(crate) mod norm;
-pub(crate) mod pool;
 pub(crate) mod transformer;
 
-pub(crate) use conv2d::Conv2d;
-pub(crate) use dropout::Dropout;
-pub(crate) use embedding::Embedding;
-pub(crate) use first_token::FirstToken;
-pub(crate) use linear::Linear;
-pub(crate) use loss::CrossEntropy;
-pub(crate) use norm::Norm;
-pub(crate) use pool::Pool;
-pub(crate) use transformer::Transformer;
+pub(crate) use linear::{conv2d, cross_entropy, linear};
+pub(crate) use transformer::{TransformerShape, transformer};
 
-use crate::program::{MemorySpace, ModelProgram, ProgramBuilder, View};
+use crate::parameters::Start;
+use crate::program::op::{EmbeddingTables, NormShape};
+use crate::program::{Op, ProgramBuilder, Squares, View};
 
-/// Lays the backward operations of a layer for the gradient of its output, which they may overwrite. Returns the gradient of its
-/// input, or nothing where that is not wanted: the first layer of a model needs none.
-pub(crate) type Backward = Box<dyn FnOnce(&mut ProgramBuilder, View, bool) -> Option<View>>;
+/// Spread of embeddings that no checkpoint fills: uniform with BERT's standard deviation of .02.
+const EMBEDDING_BOUND: f64 = 0.02 * 1.732_050_807_568_877_2;
 
-/// A layer between two buffers of one agent.
-pub(crate) trait Layer: std::fmt::Debug {
-    /// Lays the forward operations. Returns the output, and what lays the backward operations.
-    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward);
+/// Sizes of the tables of embeddings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tables {
+    pub vocabulary: usize,
+    pub positions: usize,
+    /// Token types; a classifier uses the first only. MPNet has none.
+    pub types: usize,
+    /// Position of a sequence's first token: 0 for BERT, 2 for MPNet.
+    pub first_position: usize,
 }
 
-/// Layers one after the other.
-#[derive(Debug, Default)]
-pub(crate) struct Sequence(pub Vec<Box<dyn Layer>>);
-
-impl Sequence {
-    pub(crate) fn then(mut self, layer: impl Layer + 'static) -> Self {
-        self.0.push(Box::new(layer));
-        self
-    }
+/// Token, position and (for BERT) type embeddings of the batch's tokens, summed.
+pub(crate) fn embedding(builder: &mut ProgramBuilder, sizes: Tables, sequence: usize, width: usize) -> View {
+    let mut table = |name: &str, rows: usize| {
+        let name = format!("{name}_embeddings.weight");
+        builder.parameter(&name, &[rows, width], Start::Uniform(EMBEDDING_BOUND))
+    };
+    let (words, positions) = (table("word", sizes.vocabulary), table("position", sizes.positions));
+    let types = (sizes.types > 0).then(|| table("token_type", sizes.types));
+    let first_position = sizes.first_position;
+    let tables = EmbeddingTables { words, positions, types, sequence, width, first_position };
+    let out = builder.buffer(builder.samples() * sequence * width);
+    builder.push(Op::Embed { out, tables });
+    builder.back_by(move |builder, d, _| {
+        let mut clear = |offset, rows| builder.push(Op::ClearGradient { offset, words: rows * width });
+        clear(words, sizes.vocabulary);
+        clear(positions, sizes.positions);
+        types.into_iter().for_each(|types| clear(types, sizes.types));
+        builder.push(Op::EmbedBackward { d, tables });
+        None
+    });
+    out
 }
 
-impl Layer for Sequence {
-    fn lay(&self, builder: &mut ProgramBuilder, mut x: View) -> (View, Backward) {
-        let mut all = Vec::new();
-        for layer in &self.0 {
-            let (out, backward) = layer.lay(builder, x);
-            x = out;
-            all.push(backward);
-        }
-        let backward = |builder: &mut ProgramBuilder, mut d: View, wants_input: bool| {
-            for (depth, backward) in all.into_iter().enumerate().rev() {
-                d = backward(builder, d, wants_input || depth > 0)?;
-            }
-            Some(d)
-        };
-        (x, Box::new(backward))
-    }
+/// Layer norm: every row by itself, with a learned gain and shift by column.
+pub(crate) fn norm(
+    builder: &mut ProgramBuilder,
+    x: View,
+    name: &str,
+    [rows, columns]: [usize; 2],
+    epsilon: f64,
+) -> View {
+    let (out, way_back) = norm_after(builder, x, None, None, name, [rows, columns], epsilon);
+    builder.back_by(way_back);
+    out
 }
 
-/// The program of a classifier: `body` from the batch to features, `loss` from there on.
-pub(crate) fn classifier(
-    mut builder: ProgramBuilder,
-    body: &impl Layer,
-    loss: &CrossEntropy,
-) -> ModelProgram {
-    let features = builder.features();
-    let (features, body_backward) = body.lay(&mut builder, features);
-    let loss_backward = loss.lay(&mut builder, features);
-    builder.begin_backward();
-    // A body of no layers (softmax regression) hands the batch itself over: nothing lies below it.
-    let has_body = features.place != MemorySpace::Features;
-    if let Some(d) = loss_backward(&mut builder, has_body) {
-        body_backward(&mut builder, d, false);
-    }
-    builder.finish()
+/// The norm of `x + residual + bias`, in one operation, and what lays its backward operations.
+fn norm_after(
+    builder: &mut ProgramBuilder,
+    x: View,
+    residual: Option<View>,
+    bias: Option<usize>,
+    name: &str,
+    [rows, columns]: [usize; 2],
+    epsilon: f64,
+) -> (View, impl FnOnce(&mut ProgramBuilder, View, bool) -> Option<View> + use<>) {
+    let (gain, shift) = builder.within(name, |builder| {
+        let gain = builder.parameter("weight", &[columns], Start::Constant(1.0));
+        (gain, builder.parameter("bias", &[columns], Start::Constant(0.0)))
+    });
+    let shape = NormShape { gain, shift, rows, columns, epsilon };
+    let words = rows * columns;
+    let (out, normal, inverse) = (builder.buffer(words), builder.buffer(words), builder.exact_buffer(rows));
+    let saved = [normal, inverse];
+    builder.push(Op::Norm { x, residual, bias, out, saved, shape });
+    let way_back = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
+        builder.push(Op::NormGradient { d, normal, shape });
+        wants_input.then(|| {
+            let dx = builder.buffer(words);
+            builder.push(Op::NormBackward { d, saved, dx, shape });
+            dx
+        })
+    };
+    (out, way_back)
+}
+
+/// Dropout whose mask is a function of seed, agent, round and layer: nothing is stored, and a resumed run repeats it.
+pub(crate) fn dropout(builder: &mut ProgramBuilder, x: View, words: usize, rate: f64) -> View {
+    let layer = builder.dropout_layer();
+    // Not in place: the layer before may need its output for its own derivative.
+    let out = builder.buffer(words);
+    builder.push(Op::Dropout { x, out, words, rate, layer });
+    builder.back_by(move |builder, d, wants_input| {
+        builder.push(Op::Dropout { x: d, out: d, words, rate, layer });
+        wants_input.then_some(d)
+    });
+    out
+}
+
+/// The maximum of disjoint squares, which must cover the images: a remainder would be ignored.
+pub(crate) fn pool(builder: &mut ProgramBuilder, x: View, squares: Squares) -> View {
+    let Squares { height, width, size, .. } = squares;
+    assert!(height % size == 0 && width % size == 0, "{height} x {width} is not made of squares of {size}");
+    let out = builder.buffer(squares.pooled_words());
+    builder.push(Op::Pool { x, out, squares });
+    builder.back_by(move |builder, d, wants_input| {
+        wants_input.then(|| {
+            let dx = builder.buffer(squares.words());
+            builder.push(Op::PoolBackward { x, d, dx, squares });
+            dx
+        })
+    });
+    out
+}
+
+/// Keeps the first token of every sequence: what a classifier reads off a BERT.
+pub(crate) fn first_token(builder: &mut ProgramBuilder, x: View, sequence: usize, columns: usize) -> View {
+    let out = builder.buffer(builder.samples() * columns);
+    builder.push(Op::FirstRows { x, out, sequence, columns });
+    builder.back_by(move |builder, d, wants_input| {
+        wants_input.then(|| {
+            let dx = builder.buffer(builder.samples() * sequence * columns);
+            builder.push(Op::FirstRowsBackward { d, dx, sequence, columns });
+            dx
+        })
+    });
+    out
 }

@@ -7,7 +7,7 @@ pub(crate) mod arena;
 pub(crate) mod op;
 
 pub use op::Function;
-pub(crate) use op::{Gemm, Geometry, Op};
+pub(crate) use op::{Gemm, Geometry, Op, Squares};
 
 use crate::parameters::{Layout, Start};
 
@@ -123,13 +123,18 @@ impl ModelProgram {
     }
 }
 
+/// Lays the backward operations of a layer for the gradient of its output, which they may overwrite. Returns the gradient of its
+/// input, or nothing where that is not wanted: the first layer of a model needs none.
+type WayBack = Box<dyn FnOnce(&mut ProgramBuilder, View, bool) -> Option<View>>;
+
 /// Collects operations while layers are laid down.
-#[derive(Debug)]
 pub(crate) struct ProgramBuilder {
     program: ModelProgram,
     is_backward: bool,
     prefix: String,
     dropout_layers: u32,
+    /// One for each layer, in the order of the way there.
+    ways_back: Vec<WayBack>,
 }
 
 impl ProgramBuilder {
@@ -147,6 +152,7 @@ impl ProgramBuilder {
             is_backward: false,
             prefix: String::new(),
             dropout_layers: 0,
+            ways_back: Vec::new(),
         }
     }
 
@@ -193,15 +199,6 @@ impl ProgramBuilder {
         View { place: MemorySpace::Buffer(Id(self.program.buffers.len() - 1)), offset: 0 }
     }
 
-    /// Words of the buffer `view` begins in.
-    ///
-    /// # Panics
-    /// When `view` is not in a buffer.
-    pub(crate) fn words(&self, view: View) -> usize {
-        let MemorySpace::Buffer(Id(id)) = view.place else { panic!("{view:?} is not in a buffer") };
-        self.program.buffers[id].words
-    }
-
     /// A number no other dropout layer of the model has.
     pub(crate) fn dropout_layer(&mut self) -> u32 {
         self.dropout_layers += 1;
@@ -212,12 +209,21 @@ impl ProgramBuilder {
         if self.is_backward { &mut self.program.backward } else { &mut self.program.forward }.push(op);
     }
 
-    /// From here on operations belong to the backward pass.
-    pub(crate) fn begin_backward(&mut self) {
-        self.is_backward = true;
+    /// Ends a layer with what lays its backward operations.
+    pub(crate) fn back_by(
+        &mut self,
+        way_back: impl FnOnce(&mut ProgramBuilder, View, bool) -> Option<View> + 'static,
+    ) {
+        self.ways_back.push(Box::new(way_back));
     }
 
-    pub(crate) fn finish(self) -> ModelProgram {
+    /// Lays the backward operations of all layers, the last layer first: `d` is the gradient of its output.
+    pub(crate) fn finish(mut self, d: View) -> ModelProgram {
+        self.is_backward = true;
+        let mut gradient = Some(d);
+        for (depth, way_back) in std::mem::take(&mut self.ways_back).into_iter().enumerate().rev() {
+            gradient = gradient.and_then(|d| way_back(&mut self, d, depth > 0));
+        }
         self.program
     }
 }

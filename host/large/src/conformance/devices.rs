@@ -9,7 +9,7 @@ use crate::device::{
     RoundMix,
 };
 use crate::fab::Ledger;
-use crate::layers::embedding::Tables;
+use crate::layers::Tables;
 use crate::mixing::MixingMatrix;
 use crate::models::{BertEncoder, Model};
 use crate::synthetic;

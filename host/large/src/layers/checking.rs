@@ -2,13 +2,11 @@
 
 use fabswarm_shared::rng::{Purpose, Stream};
 
-use super::transformer::{Transformer, TransformerShape};
-use super::{Conv2d, CrossEntropy, Dropout, Layer, Linear, Norm, Pool, Sequence, classifier};
+use super::{Tables, TransformerShape, conv2d, cross_entropy, dropout, linear, norm, pool, transformer};
 use crate::device::cpu::{Cpu, CpuReals};
 use crate::device::{BatchSchedule, Device, DeviceDataset, Packed};
-use crate::layers::embedding::Tables;
 use crate::models::{BertEncoder, Model};
-use crate::program::{Function, Geometry, Input, ModelProgram, ProgramBuilder};
+use crate::program::{Function, Geometry, Input, ModelProgram, ProgramBuilder, Squares, View};
 
 const AGENTS: usize = 2;
 const DIFFERENCE: f64 = 1e-5;
@@ -108,13 +106,18 @@ fn check(program: ModelProgram) {
     }
 }
 
-/// Checks `layer` between two linear layers, so that its input and output gradients matter.
-fn check_layer(samples: usize, inputs: usize, width: usize, layer: impl Layer + 'static, outputs: usize) {
-    let builder = ProgramBuilder::new(Input::Features { width: inputs }, samples, 3);
-    let body = Sequence::default()
-        .then(Linear::new("before", samples, inputs, width, Function::Identity))
-        .then(layer);
-    check(classifier(builder, &body, &CrossEntropy::new("head", outputs)));
+/// Checks a layer between two linear layers, so that its input and output gradients matter. Sizes are those of samples, of the
+/// numbers before the first layer, and of those before and behind the layer.
+fn check_layer(
+    [samples, inputs, width, outputs]: [usize; 4],
+    layer: impl FnOnce(&mut ProgramBuilder, View) -> View,
+) {
+    let mut builder = ProgramBuilder::new(Input::Features { width: inputs }, samples, 3);
+    let x = builder.features();
+    let x = linear(&mut builder, x, "before", [samples, inputs, width], Function::Identity);
+    let x = layer(&mut builder, x);
+    let logits = cross_entropy(&mut builder, x, "head", outputs);
+    check(builder.finish(logits));
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn loss_with_sample_weights() {
 #[test]
 fn linear_with_every_function() {
     for function in [Function::Identity, Function::Relu, Function::Tanh, Function::Gelu] {
-        check_layer(3, 4, 5, Linear::new("layer", 3, 5, 6, function), 6);
+        check_layer([3, 4, 5, 6], |builder, x| linear(builder, x, "layer", [3, 5, 6], function));
     }
 }
 
@@ -133,31 +136,34 @@ fn linear_with_every_function() {
 fn convolutions() {
     for kernel in [1, 3, 5] {
         let geometry = Geometry { images: 2, height: 4, width: 4, channels: 3, kernel };
-        check_layer(2, 6, 48, Conv2d::new("layer", geometry, 4, Function::Relu), 64);
+        check_layer([2, 6, 48, 64], |builder, x| conv2d(builder, x, "layer", geometry, 4, Function::Relu));
     }
 }
 
 #[test]
 fn pooling() {
-    check_layer(2, 6, 48, Pool::new(2, [4, 4, 3], 2), 12);
-    check_layer(2, 6, 48, Pool::new(2, [4, 4, 3], 4), 3);
+    for (size, outputs) in [(2, 12), (4, 3)] {
+        let squares = Squares { images: 2, height: 4, width: 4, channels: 3, size };
+        check_layer([2, 6, 48, outputs], |builder, x| pool(builder, x, squares));
+    }
 }
 
 #[test]
 fn attention_among_pixels() {
-    let (epsilon, dropout) = (1e-5, 0.0);
-    let shape = TransformerShape { samples: 2, sequence: 6, width: 4, heads: 2, inner: 5, epsilon, dropout };
-    check_layer(2, 3, 24, Transformer::new("layer", shape, None), 24);
+    let (epsilon, dropout, distance_bias) = (1e-5, 0.0, None);
+    let (samples, sequence, width, heads, inner) = (2, 6, 4, 2, 5);
+    let shape = TransformerShape { samples, sequence, width, heads, inner, epsilon, dropout, distance_bias };
+    check_layer([2, 3, 24, 24], |builder, x| transformer(builder, x, "layer", shape));
 }
 
 #[test]
 fn layer_norm() {
-    check_layer(4, 3, 6, Norm::new("layer", 4, 6, 1e-5), 6);
+    check_layer([4, 3, 6, 6], |builder, x| norm(builder, x, "layer", [4, 6], 1e-5));
 }
 
 #[test]
 fn dropout_repeats_its_mask_on_the_way_back() {
-    check_layer(4, 3, 8, Dropout::new(32, 0.3), 8);
+    check_layer([4, 3, 8, 8], |builder, x| dropout(builder, x, 32, 0.3));
 }
 
 #[test]

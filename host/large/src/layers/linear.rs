@@ -1,43 +1,75 @@
-//! `out = x W + b`, with W stored input × output.
+//! `out = x W + b`, with W stored input × output: dense layers, convolutions and the classifier.
 
-use super::{Backward, Layer};
 use crate::parameters::Start;
-use crate::program::op::Operand;
-use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
+use crate::program::op::{Activation, Operand};
+use crate::program::{Function, Gemm, Geometry, Op, ProgramBuilder, View};
 
-/// A dense layer over rows, with the function that follows it.
-#[derive(Debug)]
-pub(crate) struct Linear {
-    name: String,
-    /// Rows, inputs and outputs.
+/// A dense layer over rows, with the function that follows it; sizes are rows, inputs and outputs.
+pub(crate) fn linear(
+    builder: &mut ProgramBuilder,
+    x: View,
+    name: &str,
     sizes: [usize; 3],
     function: Function,
+) -> View {
+    let weights = LinearWeights::add(builder, name, sizes);
+    let u = weights.multiply(builder, x);
+    builder.back_by(move |builder, d, wants_input| {
+        weights.activate_backward(builder, u, d, function);
+        weights.gradients(builder, x, d);
+        wants_input.then(|| weights.input_gradient(builder, d))
+    });
+    weights.activate(builder, u, function)
 }
 
-impl Linear {
-    pub(crate) fn new(
-        name: impl Into<String>,
-        rows: usize,
-        inputs: usize,
-        outputs: usize,
-        function: Function,
-    ) -> Self {
-        Linear { name: name.into(), sizes: [rows, inputs, outputs], function }
-    }
+/// Convolution as one matrix product over patches: an image row-major in height, width, channel makes the output of the
+/// product the next image, and bias and pooling see plain rows.
+///
+/// The matrix of patches is up to `kernel²` times the image, so it is rebuilt in the backward pass instead of kept.
+pub(crate) fn conv2d(
+    builder: &mut ProgramBuilder,
+    x: View,
+    name: &str,
+    geometry: Geometry,
+    filters: usize,
+    function: Function,
+) -> View {
+    let patches_of = move |builder: &mut ProgramBuilder| {
+        let patches = builder.buffer(geometry.rows() * geometry.patch());
+        builder.push(Op::Patches { x, patches, geometry });
+        patches
+    };
+    let weights = LinearWeights::add(builder, name, [geometry.rows(), geometry.patch(), filters]);
+    let patches = patches_of(builder);
+    let u = weights.multiply(builder, patches);
+    builder.back_by(move |builder, d, wants_input| {
+        weights.activate_backward(builder, u, d, function);
+        weights.bias_gradient(builder, d);
+        let patches = patches_of(builder);
+        weights.matrix_gradient(builder, patches, d);
+        wants_input.then(|| {
+            let dx = builder.buffer(geometry.rows() * geometry.channels);
+            // The patches have been read for the last time: their gradient takes their place.
+            weights.write_input_gradient(builder, d, patches, 0.0);
+            builder.push(Op::PatchesBackward { patches, dx, geometry });
+            dx
+        })
+    });
+    weights.activate(builder, u, function)
 }
 
-impl Layer for Linear {
-    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
-        let &Linear { ref name, sizes, function } = self;
-        let weights = LinearWeights::add(builder, name, sizes);
-        let u = weights.multiply(builder, x);
-        let backward = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
-            weights.activate_backward(builder, u, d, function);
-            weights.gradients(builder, x, d);
-            wants_input.then(|| weights.input_gradient(builder, d))
-        };
-        (weights.activate(builder, u, function), Box::new(backward))
-    }
+/// The last linear layer with softmax cross-entropy, `Σ_j w_j ℓ_j`, where the batch carries each sample's weight w_j. Returns the
+/// logits, which become the gradient that the way back begins with.
+pub(crate) fn cross_entropy(builder: &mut ProgramBuilder, x: View, name: &str, inputs: usize) -> View {
+    let (samples, classes) = (builder.samples(), builder.classes());
+    let weights = LinearWeights::add(builder, name, [samples, inputs, classes]);
+    let logits = weights.multiply(builder, x);
+    builder.push(Op::CrossEntropy { logits, bias: weights.bias, classes });
+    builder.back_by(move |builder, d, wants_input| {
+        weights.gradients(builder, x, d);
+        wants_input.then(|| weights.input_gradient(builder, d))
+    });
+    logits
 }
 
 /// Where a weight matrix and its bias are, and what is multiplied with it.
@@ -73,9 +105,10 @@ impl LinearWeights {
 
     /// The function of `u` and the bias: in place, but where the derivative needs `u`.
     pub(crate) fn activate(&self, builder: &mut ProgramBuilder, u: View, function: Function) -> View {
-        let &LinearWeights { rows, outputs, bias, .. } = self;
-        let out = if function == Function::Gelu { builder.buffer(rows * outputs) } else { u };
-        builder.push(Op::Activate { x: u, out, bias: Some(bias), rows, columns: outputs, function });
+        let &LinearWeights { rows, outputs: columns, bias, .. } = self;
+        let out = if function == Function::Gelu { builder.buffer(rows * columns) } else { u };
+        let activation = Activation { bias: Some(bias), rows, columns, function };
+        builder.push(Op::Activate { x: u, out, activation });
         out
     }
 
@@ -88,9 +121,10 @@ impl LinearWeights {
         function: Function,
     ) {
         if function != Function::Identity {
-            let (rows, columns) = (self.rows, self.outputs);
+            let &LinearWeights { rows, outputs: columns, .. } = self;
             let bias = (function == Function::Gelu).then_some(self.bias);
-            builder.push(Op::ActivateBackward { saved: u, d, bias, rows, columns, function });
+            let activation = Activation { bias, rows, columns, function };
+            builder.push(Op::ActivateBackward { saved: u, d, activation });
         }
     }
 

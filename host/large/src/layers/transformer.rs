@@ -4,8 +4,8 @@
 //! transposed or copied between products.
 
 use super::linear::LinearWeights;
-use super::{Backward, Layer, Norm};
-use crate::program::op::{DistanceBias, Operand};
+use super::norm_after;
+use crate::program::op::{Activation, AttentionRows, DistanceBias, Operand};
 use crate::program::{Function, Gemm, Op, ProgramBuilder, View};
 
 /// Sizes and constants of every encoder layer of a model.
@@ -19,6 +19,7 @@ pub(crate) struct TransformerShape {
     pub epsilon: f64,
     /// Probability of dropout after both networks.
     pub dropout: f64,
+    pub distance_bias: Option<DistanceBias>,
 }
 
 impl TransformerShape {
@@ -65,15 +66,16 @@ impl TransformerShape {
         bias: usize,
     ) -> (View, impl FnOnce(&mut ProgramBuilder, View) -> Option<[View; 2]> + use<>) {
         let (rows, columns, rate) = (self.rows(), self.width, self.dropout);
-        let (norm, words) = (Norm::new(name, rows, columns, self.epsilon), rows * columns);
+        let words = rows * columns;
         let layer = (rate > 0.0).then(|| builder.dropout_layer());
         if let Some(layer) = layer {
-            let function = Function::Identity;
-            builder.push(Op::Activate { x, out: x, bias: Some(bias), rows, columns, function });
+            let activation = Activation { bias: Some(bias), rows, columns, function: Function::Identity };
+            builder.push(Op::Activate { x, out: x, activation });
             builder.push(Op::Dropout { x, out: x, words, rate, layer });
         }
         let bias = if layer.is_none() { Some(bias) } else { None };
-        let (out, backward) = norm.lay_after(builder, x, Some(residual), bias);
+        let (out, backward) =
+            norm_after(builder, x, Some(residual), bias, name, [rows, columns], self.epsilon);
         let backward = move |builder: &mut ProgramBuilder, d: View| {
             let sum = backward(builder, d, true)?;
             let Some(layer) = layer else { return Some([sum, sum]) };
@@ -85,36 +87,27 @@ impl TransformerShape {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct Transformer {
-    name: String,
+/// An encoder layer, whose parameters have names that begin with `name`.
+pub(crate) fn transformer(
+    builder: &mut ProgramBuilder,
+    x: View,
+    name: &str,
     shape: TransformerShape,
-    distance_bias: Option<DistanceBias>,
-}
-
-impl Transformer {
-    pub(crate) fn new(
-        name: impl Into<String>,
-        shape: TransformerShape,
-        distance_bias: Option<DistanceBias>,
-    ) -> Self {
-        Transformer { name: name.into(), shape, distance_bias }
-    }
-
-    fn lay_within(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
-        let &Transformer { shape, distance_bias, .. } = self;
-        let TransformerShape { samples, sequence, width, heads, inner, .. } = shape;
-        let (rows, head) = (shape.rows(), shape.head());
+) -> View {
+    builder.within(name, |builder| {
+        let TransformerShape { samples, sequence, width, heads, inner, distance_bias, .. } = shape;
+        let (rows, head, all_scores) = (shape.rows(), shape.head(), samples * heads * sequence * sequence);
         let alpha = 1.0 / (head as f64).sqrt();
 
         let projections = LinearWeights::add(builder, "attention.self.qkv", [rows, width, 3 * width]);
         let qkv = projections.multiply(builder, x);
         projections.activate(builder, qkv, Function::Identity);
-        let p = builder.buffer(samples * heads * sequence * sequence);
+        let p = builder.buffer(all_scores);
         let [q, k, v] = shape.parts(qkv);
         let scores = [q, k.transposed(), shape.squares(p)];
         builder.push(shape.per_head([sequence, sequence, head], scores, alpha));
-        builder.push(Op::AttentionSoftmax { scores: p, heads, sequence, distance_bias });
+        let rows_of_scores = AttentionRows { heads, sequence, distance_bias };
+        builder.push(Op::AttentionSoftmax { scores: p, rows: rows_of_scores });
         let attended = builder.buffer(rows * width);
         let values = [shape.squares(p), v, shape.heads(attended)];
         builder.push(shape.per_head([sequence, head, sequence], values, 1.0));
@@ -132,7 +125,7 @@ impl Transformer {
         let (out, after_network) =
             shape.join(builder, "output.LayerNorm", [contracted, middle], contract.bias);
 
-        let backward = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
+        builder.back_by(move |builder, d, wants_input| {
             let [sum, through] = after_network(builder, d)?;
             contract.gradients(builder, expanded, through);
             let du = contract.input_gradient(builder, through);
@@ -145,13 +138,13 @@ impl Transformer {
             output.gradients(builder, attended, through);
             let dattended = output.input_gradient(builder, through);
 
-            let (dqkv, dscores) = (builder.buffer(rows * 3 * width), builder.buffer(builder.words(p)));
+            let (dqkv, dscores) = (builder.buffer(rows * 3 * width), builder.buffer(all_scores));
             let [dq, dk, dv] = shape.parts(dqkv);
             let (dout, ds) = (shape.heads(dattended), shape.squares(dscores));
             builder.push(shape.per_head([sequence, sequence, head], [dout, v.transposed(), ds], 1.0));
             let values = [shape.squares(p).transposed(), dout, dv];
             builder.push(shape.per_head([sequence, head, sequence], values, 1.0));
-            builder.push(Op::AttentionSoftmaxBackward { p, d: dscores, heads, sequence, distance_bias });
+            builder.push(Op::AttentionSoftmaxBackward { p, d: dscores, rows: rows_of_scores });
             builder.push(shape.per_head([sequence, head, sequence], [ds, k, dq], alpha));
             builder.push(shape.per_head([sequence, head, sequence], [ds.transposed(), q, dk], alpha));
             projections.gradients(builder, x, dqkv);
@@ -159,13 +152,7 @@ impl Transformer {
                 projections.write_input_gradient(builder, dqkv, sum, 1.0);
                 sum
             })
-        };
-        (out, Box::new(backward))
-    }
-}
-
-impl Layer for Transformer {
-    fn lay(&self, builder: &mut ProgramBuilder, x: View) -> (View, Backward) {
-        builder.within(&self.name, |builder| self.lay_within(builder, x))
-    }
+        });
+        out
+    })
 }

@@ -1,9 +1,7 @@
 //! BERT and MPNet, described by the `config.json` that comes with their weights.
 
-use crate::layers::embedding::Tables;
-use crate::layers::transformer::TransformerShape;
 use crate::layers::{
-    CrossEntropy, Dropout, Embedding, FirstToken, Layer, Linear, Norm, Sequence, Transformer,
+    Tables, TransformerShape, cross_entropy, dropout, embedding, first_token, linear, norm, transformer,
 };
 use crate::parameters::Start;
 use crate::program::op::DistanceBias;
@@ -52,53 +50,45 @@ impl BertEncoder {
 
     /// The passes for batches of `samples` samples.
     pub fn program(&self, samples: usize) -> ModelProgram {
-        let mut builder =
-            ProgramBuilder::new(Input::Tokens { sequence: self.sequence }, samples, self.classes);
-        let rows = samples * self.sequence;
-        let shape = TransformerShape {
-            samples,
-            sequence: self.sequence,
-            width: self.width,
-            heads: self.heads,
-            inner: self.inner,
-            epsilon: self.epsilon,
-            dropout: self.dropout,
-        };
-        let embeddings = Sequence::default()
-            .then(Embedding::new(self.tables, self.sequence, self.width))
-            .then(Norm::new("LayerNorm", rows, self.width, self.epsilon));
-        let features = builder.features();
-        let (x, below) = builder.within("embeddings", |builder| embeddings.lay(builder, features));
+        let &BertEncoder { width, heads, inner, epsilon, dropout: rate, sequence, .. } = self;
+        let mut builder = ProgramBuilder::new(Input::Tokens { sequence }, samples, self.classes);
+        let rows = samples * sequence;
+        let mut x = builder.within("embeddings", |builder| {
+            let x = embedding(builder, self.tables, sequence, width);
+            norm(builder, x, "LayerNorm", [rows, width], epsilon)
+        });
         let distance_bias = self.distance_buckets.map(|buckets| {
             let name = "encoder.relative_attention_bias.weight";
-            let table = builder.parameter(name, &[buckets, self.heads], Start::Constant(0.0));
+            let table = builder.parameter(name, &[buckets, heads], Start::Constant(0.0));
             DistanceBias { table, buckets, furthest: FURTHEST }
         });
-        let mut body = Sequence::default();
-        if self.dropout > 0.0 {
-            body = body.then(Dropout::new(rows * self.width, self.dropout));
+        if rate > 0.0 {
+            x = dropout(&mut builder, x, rows * width, rate);
         }
-        for i in 0..self.layers {
-            body = body.then(Transformer::new(format!("encoder.layer.{i}"), shape, distance_bias));
-        }
-        let body = body.then(FirstToken::new(self.sequence, self.width)).then(Linear::new(
-            "pooler.dense",
+        let shape = TransformerShape {
             samples,
-            self.width,
-            self.width,
-            Function::Tanh,
-        ));
-        let (x, above) = body.lay(&mut builder, x);
-        let loss = CrossEntropy::new("classifier", self.width).lay(&mut builder, x);
-
-        builder.begin_backward();
-        if let Some(bias) = distance_bias {
-            let words = bias.buckets * self.heads;
-            builder.push(Op::ClearGradient { offset: bias.table, words });
+            sequence,
+            width,
+            heads,
+            inner,
+            epsilon,
+            dropout: rate,
+            distance_bias,
+        };
+        for i in 0..self.layers {
+            x = transformer(&mut builder, x, &format!("encoder.layer.{i}"), shape);
         }
-        let d = loss(&mut builder, true).and_then(|d| above(&mut builder, d, true));
-        d.and_then(|d| below(&mut builder, d, true));
-        builder.finish()
+        let x = first_token(&mut builder, x, sequence, width);
+        let x = linear(&mut builder, x, "pooler.dense", [samples, width, width], Function::Tanh);
+        let logits = cross_entropy(&mut builder, x, "classifier", width);
+        if let Some(DistanceBias { table, buckets, .. }) = distance_bias {
+            // Before all that adds to it.
+            builder.back_by(move |builder, d, _| {
+                builder.push(Op::ClearGradient { offset: table, words: buckets * heads });
+                Some(d)
+            });
+        }
+        builder.finish(logits)
     }
 }
 

@@ -5,9 +5,8 @@ use std::path::Path;
 use fabswarm_sim::Diagnostic;
 use serde::Deserialize;
 
-use crate::layers::transformer::TransformerShape;
-use crate::layers::{Conv2d, CrossEntropy, Linear, Norm, Pool, Sequence, Transformer, classifier};
-use crate::program::{Function, Geometry, Input, ModelProgram, ProgramBuilder};
+use crate::layers::{TransformerShape, conv2d, cross_entropy, linear, norm, pool, transformer};
+use crate::program::{Function, Geometry, Input, ModelProgram, ProgramBuilder, Squares, View};
 
 /// Most units or filters of a layer, and most layers of a file.
 const MOST_UNITS: usize = 65_536;
@@ -154,29 +153,39 @@ impl LayerConfig {
         }
     }
 
-    /// Adds the layer for `images` samples.
-    fn add_to(
+    /// Lays the layer for images of this height, width and number of channels.
+    fn lay(
         &self,
-        body: Sequence,
+        builder: &mut ProgramBuilder,
+        x: View,
         name: &str,
-        images: usize,
         [height, width, channels]: [usize; 3],
-    ) -> Sequence {
+    ) -> View {
+        let images = builder.samples();
         match *self {
             Self::Dense { units, function } => {
-                body.then(Linear::new(name, images, height * width * channels, units, function))
+                linear(builder, x, name, [images, height * width * channels, units], function)
             }
             Self::Convolution { filters, kernel, function } => {
                 let geometry = Geometry { images, height, width, channels, kernel };
-                body.then(Conv2d::new(name, geometry, filters, function))
+                conv2d(builder, x, name, geometry, filters, function)
             }
-            Self::Pooling { size } => body.then(Pool::new(images, [height, width, channels], size)),
-            Self::Norm {} => body.then(Norm::new(name, images * height * width, channels, EPSILON)),
+            Self::Pooling { size } => pool(builder, x, Squares { images, height, width, channels, size }),
+            Self::Norm {} => norm(builder, x, name, [images * height * width, channels], EPSILON),
             Self::Attention { heads, inner } => {
                 let (samples, sequence, width) = (images, height * width, channels);
-                let (epsilon, dropout) = (EPSILON, 0.0);
-                let shape = TransformerShape { samples, sequence, width, heads, inner, epsilon, dropout };
-                body.then(Transformer::new(name, shape, None))
+                let (epsilon, dropout, distance_bias) = (EPSILON, 0.0, None);
+                let shape = TransformerShape {
+                    samples,
+                    sequence,
+                    width,
+                    heads,
+                    inner,
+                    epsilon,
+                    dropout,
+                    distance_bias,
+                };
+                transformer(builder, x, name, shape)
             }
         }
     }
@@ -243,15 +252,16 @@ impl ImageModel {
 
     pub(super) fn program(&self, samples: usize) -> ModelProgram {
         let width = self.shape.iter().product();
-        let builder = ProgramBuilder::new(Input::Features { width }, samples, self.classes);
-        let (mut shape, mut body) = (self.shape, Sequence::default());
+        let mut builder = ProgramBuilder::new(Input::Features { width }, samples, self.classes);
+        let (mut shape, mut x) = (self.shape, builder.features());
         for (name, layer) in &self.layers {
-            body = layer.add_to(body, name, samples, shape);
+            x = layer.lay(&mut builder, x, name, shape);
             shape = layer
                 .output(shape)
                 .expect("layers of a file fit when they are read, and those of a name always");
         }
-        classifier(builder, &body, &CrossEntropy::new("head", shape.iter().product()))
+        let logits = cross_entropy(&mut builder, x, "head", shape.iter().product());
+        builder.finish(logits)
     }
 
     /// Its layers before the classifier, in words.

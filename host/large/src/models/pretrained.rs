@@ -8,7 +8,7 @@ use fabswarm_diagnostic::Diagnostic;
 use serde::Deserialize;
 
 use super::bert::BertEncoder;
-use crate::layers::embedding::Tables;
+use crate::layers::Tables;
 use crate::parameters::Layout;
 use fabswarm_data::weights;
 

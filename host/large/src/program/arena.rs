@@ -97,7 +97,7 @@ mod tests {
         let [a, b, c] = [100, 100, 50].map(|words| builder.buffer(words));
         builder.push(Op::Dropout { x: a, out: b, words: 100, rate: 0.0, layer: 0 });
         builder.push(Op::Dropout { x: b, out: c, words: 50, rate: 0.0, layer: 0 });
-        let program = builder.finish();
+        let program = builder.finish(c);
         let arena = Arena::new(&program);
         // c begins when a is over; b lives with both.
         assert_eq!(arena.offsets, [0, 128, 0]);

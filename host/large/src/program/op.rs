@@ -94,28 +94,84 @@ impl Geometry {
     }
 }
 
+/// Disjoint squares of images stored height, width, channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Squares {
+    pub images: usize,
+    pub height: usize,
+    pub width: usize,
+    pub channels: usize,
+    /// The side of a square, in pixels.
+    pub size: usize,
+}
+
+impl Squares {
+    /// Words of the images.
+    pub(crate) fn words(&self) -> usize {
+        self.images * self.height * self.width * self.channels
+    }
+
+    /// Words where each square is one.
+    pub(crate) fn pooled_words(&self) -> usize {
+        self.images * (self.height / self.size) * (self.width / self.size) * self.channels
+    }
+}
+
+/// A bias by column, where there is one, and the function that follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Activation {
+    pub bias: Option<usize>,
+    pub rows: usize,
+    pub columns: usize,
+    pub function: Function,
+}
+
+/// A norm by row, with a gain and a shift by column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct NormShape {
+    pub gain: usize,
+    pub shift: usize,
+    pub rows: usize,
+    pub columns: usize,
+    pub epsilon: f64,
+}
+
+/// The tables of embeddings, of rows of `width` words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EmbeddingTables {
+    pub words: usize,
+    pub positions: usize,
+    /// Where there are token types, of which the first is used.
+    pub types: Option<usize>,
+    pub sequence: usize,
+    pub width: usize,
+    pub first_position: usize,
+}
+
+/// Rows of attention scores, with a bias by distance and head where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AttentionRows {
+    pub heads: usize,
+    pub sequence: usize,
+    pub distance_bias: Option<DistanceBias>,
+}
+
 /// One step of a program. Offsets of parameters are words in the packed vector; their gradients lie at the same offset of
 /// the packed gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     Gemm(Gemm),
-    /// `out = function(x + bias)`, with a bias by column when there is one; in place when `out` is `x`.
+    /// `out = function(x + bias)`; in place when `out` is `x`.
     Activate {
         x: View,
         out: View,
-        bias: Option<usize>,
-        rows: usize,
-        columns: usize,
-        function: Function,
+        activation: Activation,
     },
     /// `d *= function'`, from the function's output (ReLU, tanh) or what was its input before the bias (GELU).
     ActivateBackward {
         saved: View,
         d: View,
-        bias: Option<usize>,
-        rows: usize,
-        columns: usize,
-        function: Function,
+        activation: Activation,
     },
     /// Gradient of a bias: sums of `d` by column.
     BiasGradient {
@@ -141,45 +197,32 @@ pub(crate) enum Op {
         dx: View,
         geometry: Geometry,
     },
-    /// The maximum of disjoint squares of `size`.
+    /// The maximum of each square.
     Pool {
         x: View,
         out: View,
-        images: usize,
-        height: usize,
-        width: usize,
-        channels: usize,
-        size: usize,
+        squares: Squares,
     },
     /// The first largest element of a square takes the whole gradient.
     PoolBackward {
         x: View,
         d: View,
         dx: View,
-        images: usize,
-        height: usize,
-        width: usize,
-        channels: usize,
-        size: usize,
+        squares: Squares,
     },
-    /// Normalises each row of `x + residual + bias`, then scales by column. Keeps the normalised words and 1/σ.
+    /// Normalises each row of `x + residual + bias`, then scales by column. `saved` are the normalised words and 1/σ.
     Norm {
         x: View,
         residual: Option<View>,
         bias: Option<usize>,
-        gain: usize,
-        shift: usize,
         out: View,
-        normal: View,
-        inverse: View,
+        saved: [View; 2],
         shape: NormShape,
     },
     /// Gradient of a norm's input.
     NormBackward {
         d: View,
-        normal: View,
-        inverse: View,
-        gain: usize,
+        saved: [View; 2],
         dx: View,
         shape: NormShape,
     },
@@ -187,44 +230,28 @@ pub(crate) enum Op {
     NormGradient {
         d: View,
         normal: View,
-        gain: usize,
-        shift: usize,
         shape: NormShape,
     },
     /// Sum of a token's, a position's and (when there are token types) the first type's row.
     Embed {
-        words: usize,
-        positions: usize,
-        types: Option<usize>,
         out: View,
-        sequence: usize,
-        width: usize,
-        first_position: usize,
+        tables: EmbeddingTables,
     },
     /// Adds gradients of rows to their tables (cleared before).
     EmbedBackward {
         d: View,
-        words: usize,
-        positions: usize,
-        types: Option<usize>,
-        sequence: usize,
-        width: usize,
-        first_position: usize,
+        tables: EmbeddingTables,
     },
-    /// Softmax over the real tokens of each row of attention scores, plus a bias by distance and head when there is one.
+    /// Softmax over the real tokens of each row.
     AttentionSoftmax {
         scores: View,
-        heads: usize,
-        sequence: usize,
-        distance_bias: Option<DistanceBias>,
+        rows: AttentionRows,
     },
     /// `d ← p (d − Σ p d)`; adds to the gradient of the distance bias (cleared before).
     AttentionSoftmaxBackward {
         p: View,
         d: View,
-        heads: usize,
-        sequence: usize,
-        distance_bias: Option<DistanceBias>,
+        rows: AttentionRows,
     },
     /// First of every `sequence` rows.
     FirstRows {
@@ -254,14 +281,6 @@ pub(crate) enum Op {
         bias: usize,
         classes: usize,
     },
-}
-
-/// The range of a norm; see [`Op::Norm`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct NormShape {
-    pub rows: usize,
-    pub columns: usize,
-    pub epsilon: f64,
 }
 
 /// A learned bias of attention scores by bucketed token distance, shared by all layers (MPNet): `[buckets, heads]`.
@@ -298,10 +317,10 @@ impl Op {
             Op::Patches { x, patches, .. } => vec![x, patches],
             Op::PatchesBackward { patches, dx, .. } => vec![patches, dx],
             Op::PoolBackward { x, d, dx, .. } => vec![x, d, dx],
-            Op::Norm { x, residual, out, normal, inverse, .. } => {
+            Op::Norm { x, residual, out, saved: [normal, inverse], .. } => {
                 residual.into_iter().chain([x, out, normal, inverse]).collect()
             }
-            Op::NormBackward { d, normal, inverse, dx, .. } => vec![d, normal, inverse, dx],
+            Op::NormBackward { d, saved: [normal, inverse], dx, .. } => vec![d, normal, inverse, dx],
             Op::NormGradient { d, normal, .. } => vec![d, normal],
             Op::Embed { out, .. } => vec![out],
             Op::AttentionSoftmax { scores, .. } => vec![scores],

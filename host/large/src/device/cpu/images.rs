@@ -1,7 +1,7 @@
 //! Patches and pooling of images stored height, width, channel.
 
 use super::agent::{AgentPass, Workspace};
-use crate::program::{Geometry, Op};
+use crate::program::{Geometry, Op, Squares};
 use crate::real::Real;
 
 /// # Panics
@@ -30,16 +30,14 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             });
         }
-        Op::Pool { x, out, images, height, width, channels, size } => {
+        Op::Pool { x, out, squares } => {
             let (out, others) = memory.split(out);
             let x = others.read(x, (agent.parameters, agent.features));
-            for_each_square(images, height, width, channels, size, |at, taps| {
-                out[at] = x[first_largest(x, taps)];
-            });
+            for_each_square(squares, |at, taps| out[at] = x[first_largest(x, taps)]);
         }
-        Op::PoolBackward { x, d, dx, images, height, width, channels, size } => {
+        Op::PoolBackward { x, d, dx, squares } => {
             let [x, d, dx] = memory.many([x, d, dx]);
-            for_each_square(images, height, width, channels, size, |at, taps| {
+            for_each_square(squares, |at, taps| {
                 taps.clone().for_each(|tap| dx[tap] = S::ZERO);
                 dx[first_largest(x, taps)] = d[at];
             });
@@ -68,16 +66,10 @@ fn for_each_tap(g: Geometry, mut visit: impl FnMut(usize, Option<usize>)) {
 }
 
 /// Visits each output word of a pooling with the input words of its square.
-fn for_each_square(
-    images: usize,
-    height: usize,
-    width: usize,
-    channels: usize,
-    size: usize,
-    mut visit: impl FnMut(usize, Taps),
-) {
+fn for_each_square(squares: Squares, mut visit: impl FnMut(usize, Taps)) {
+    let Squares { height, width, channels, size, .. } = squares;
     let (out_height, out_width) = (height / size, width / size);
-    for at in 0..images * out_height * out_width * channels {
+    for at in 0..squares.pooled_words() {
         let (channel, place) = (at % channels, at / channels);
         let (out_x, out_y, image) =
             (place % out_width, place / out_width % out_height, place / out_width / out_height);

@@ -2,14 +2,15 @@
 
 use super::agent::{AgentPass, Workspace};
 use crate::program::Op;
+use crate::program::op::NormShape;
 use crate::real::Real;
 
 /// # Panics
 /// When `op` belongs to another file.
 pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
-        Op::Norm { x, residual, bias, gain, shift, out, normal, inverse, shape } => {
-            let columns = shape.columns;
+        Op::Norm { x, residual, bias, out, saved: [normal, inverse], shape } => {
+            let NormShape { gain, shift, columns, epsilon, .. } = shape;
             let parameter = |offset: usize| &agent.parameters[offset..offset + columns];
             {
                 // The sum that is normalised goes through `normal`, which ends up holding the normalised words.
@@ -32,7 +33,7 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
             for (row, inverse) in normal.chunks_exact_mut(columns).zip(inverse) {
                 let mean = row.iter().copied().sum::<S>() / count;
                 let variance = row.iter().map(|&word| (word - mean) * (word - mean)).sum::<S>() / count;
-                *inverse = S::ONE / (variance + S::from_f64(shape.epsilon)).sqrt();
+                *inverse = S::ONE / (variance + S::from_f64(epsilon)).sqrt();
                 row.iter_mut().for_each(|word| *word = (*word - mean) * *inverse);
             }
             let (gain, shift) = (parameter(gain), parameter(shift));
@@ -42,8 +43,8 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             }
         }
-        Op::NormBackward { d, normal, inverse, gain, dx, shape } => {
-            let columns = shape.columns;
+        Op::NormBackward { d, saved: [normal, inverse], dx, shape } => {
+            let NormShape { gain, columns, .. } = shape;
             let gain = &agent.parameters[gain..gain + columns];
             let [d, normal, inverse, dx] = memory.many([d, normal, inverse, dx]);
             let count = S::from_f64(columns as f64);
@@ -55,8 +56,8 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 words.for_each(|at| dx[at] = inverse * (scaled(at) - mean - normal[at] * slope));
             }
         }
-        Op::NormGradient { d, normal, gain, shift, shape } => {
-            let columns = shape.columns;
+        Op::NormGradient { d, normal, shape } => {
+            let NormShape { gain, shift, columns, .. } = shape;
             let [d, normal] = memory.many([d, normal]);
             agent.gradient[gain..gain + columns].fill(S::ZERO);
             agent.gradient[shift..shift + columns].fill(S::ZERO);

@@ -4,6 +4,7 @@ use fabswarm_shared::rng::{Purpose, Stream};
 
 use super::agent::{AgentPass, Workspace};
 use super::vectors::on_vectors;
+use crate::program::op::Activation;
 use crate::program::{Function, Op};
 use crate::real::Real;
 
@@ -11,7 +12,7 @@ use crate::real::Real;
 /// When `op` belongs to another file.
 pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
-        Op::Activate { x, out, bias, rows, columns, function } => {
+        Op::Activate { x, out, activation: Activation { bias, rows, columns, function } } => {
             let bias = bias.map(|bias| &agent.parameters[bias..bias + columns]);
             let words = rows * columns;
             if x == out {
@@ -22,7 +23,8 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 activate(&mut out[..words], bias, columns, function);
             }
         }
-        Op::ActivateBackward { saved, d, bias, rows, columns, function } => {
+        Op::ActivateBackward { saved, d, activation } => {
+            let Activation { bias, rows, columns, function } = activation;
             let words = rows * columns;
             let [saved, d] = memory.many([saved, d]);
             if let Some(bias) = bias {

@@ -2,13 +2,15 @@
 
 use super::agent::{AgentPass, Workspace};
 use crate::program::Op;
+use crate::program::op::{AttentionRows, EmbeddingTables};
 use crate::real::Real;
 
 /// # Panics
 /// When `op` belongs to another file.
 pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
-        Op::Embed { words, positions, types, out, sequence, width, first_position } => {
+        Op::Embed { out, tables } => {
+            let EmbeddingTables { words, positions, types, sequence, width, first_position } = tables;
             for (row, out) in memory.one(out).chunks_exact_mut(width).enumerate() {
                 let table =
                     |offset: usize, index: usize| &agent.parameters[offset + index * width..][..width];
@@ -20,7 +22,8 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             }
         }
-        Op::EmbedBackward { d, words, positions, types, sequence, width, first_position } => {
+        Op::EmbedBackward { d, tables } => {
+            let EmbeddingTables { words, positions, types, sequence, width, first_position } = tables;
             for (row, d) in memory.one(d).chunks_exact(width).enumerate() {
                 let mut add = |offset: usize, index: usize| {
                     let row = &mut agent.gradient[offset + index * width..][..width];
@@ -33,7 +36,8 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 }
             }
         }
-        Op::AttentionSoftmax { scores, heads, sequence, distance_bias } => {
+        Op::AttentionSoftmax { scores, rows } => {
+            let AttentionRows { heads, sequence, distance_bias } = rows;
             for (row, scores) in memory.one(scores).chunks_exact_mut(sequence).enumerate() {
                 let (query, head, sample) = (row % sequence, row / sequence % heads, row / sequence / heads);
                 let (real, padding) = scores.split_at_mut(sequence.min(agent.lengths[sample] as usize));
@@ -49,7 +53,8 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
                 padding.fill(S::ZERO);
             }
         }
-        Op::AttentionSoftmaxBackward { p, d, heads, sequence, distance_bias } => {
+        Op::AttentionSoftmaxBackward { p, d, rows } => {
+            let AttentionRows { heads, sequence, distance_bias } = rows;
             let [p, d] = memory.many([p, d]);
             for (row, (p, d)) in p.chunks_exact(sequence).zip(d.chunks_exact_mut(sequence)).enumerate() {
                 let (query, head) = (row % sequence, row / sequence % heads);

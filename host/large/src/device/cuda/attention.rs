@@ -10,7 +10,7 @@
 use super::kernels::Arg;
 use super::launch::PassLaunch;
 use crate::device::Result;
-use crate::program::op::Operand;
+use crate::program::op::{Activation, AttentionRows, Operand};
 use crate::program::{Function, ModelProgram, Op, View};
 
 /// The most tokens and columns of a head that `attention.cu` takes, and the bytes of its tiles in shared memory.
@@ -36,13 +36,16 @@ impl PassLaunch<'_> {
     /// Bias, scores, softmax and mean of values, when `ops` begin with them; returns how many operations that were.
     pub(super) unsafe fn attention(&self, ops: &[Op]) -> Result<usize> {
         let &[
-            Op::Activate { x, out, bias: Some(bias), function: Function::Identity, .. },
+            Op::Activate { x, out, activation },
             Op::Gemm(score),
-            Op::AttentionSoftmax { scores, heads, sequence, distance_bias: None },
+            Op::AttentionSoftmax { scores, rows: AttentionRows { heads, sequence, distance_bias: None } },
             Op::Gemm(mean),
             ..,
         ] = ops
         else {
+            return Ok(0);
+        };
+        let Activation { bias: Some(bias), function: Function::Identity, .. } = activation else {
             return Ok(0);
         };
         let (parts, to) = ([score.a, score.b, mean.b], mean.c);
@@ -66,7 +69,11 @@ impl PassLaunch<'_> {
         let &[
             Op::Gemm(score),
             Op::Gemm(value),
-            Op::AttentionSoftmaxBackward { p, d, heads, sequence, distance_bias: None },
+            Op::AttentionSoftmaxBackward {
+                p,
+                d,
+                rows: AttentionRows { heads, sequence, distance_bias: None },
+            },
             Op::Gemm(query),
             Op::Gemm(key),
             Op::BiasGradient { d: packed, bias, columns, .. },

@@ -11,6 +11,7 @@ use super::kernels::{Arg, PLAIN_SHARED_BYTES, blocks};
 use super::launch::{PassLaunch, number};
 use crate::device::Result;
 use crate::program::Op;
+use crate::program::op::Activation;
 
 /// `MOST_CLASSES` of `head.cu`.
 const CLASSES: usize = 16;
@@ -20,7 +21,7 @@ impl PassLaunch<'_> {
     /// that were.
     pub(super) unsafe fn head(&self, ops: &[Op]) -> Result<usize> {
         let &[
-            Op::Activate { x, out, bias: Some(bias), rows, columns, function },
+            Op::Activate { x, out, activation: Activation { bias: Some(bias), rows, columns, function } },
             Op::Gemm(product),
             Op::CrossEntropy { logits, bias: head_bias, classes },
             ..,
@@ -54,7 +55,11 @@ impl PassLaunch<'_> {
             Op::BiasGradient { d, bias: head_bias, rows, columns: classes },
             Op::Gemm(matrix),
             Op::Gemm(input),
-            Op::ActivateBackward { saved, d: dx, bias: None, columns, function, .. },
+            Op::ActivateBackward {
+                saved,
+                d: dx,
+                activation: Activation { bias: None, columns, function, .. },
+            },
             Op::BiasGradient { d: summed, bias, .. },
             ..,
         ] = ops

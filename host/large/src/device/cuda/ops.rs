@@ -13,8 +13,8 @@ use super::launch::{PassLaunch, number};
 use super::pass::{CudaPass, Grid, ops};
 use super::{Cuda, Reals, attention, during, sums};
 use crate::device::{BatchSchedule, Packed, Result};
-use crate::program::op::{DistanceBias, NormShape};
-use crate::program::{Geometry, ModelProgram, Op, View};
+use crate::program::op::{Activation, AttentionRows, EmbeddingTables, NormShape};
+use crate::program::{Geometry, ModelProgram, Op, Squares, View};
 
 /// Columns a warp's registers hold in the layer norm kernels: `32 · WIDE · CHUNKS` of `norm.cu`.
 const LAYER_NORM_COLUMNS: usize = 1024;
@@ -114,7 +114,7 @@ impl PassLaunch<'_> {
         match *ops {
             // A function's derivative and the sums of its result by column.
             [
-                ref back @ Op::ActivateBackward { d, rows, columns, .. },
+                ref back @ Op::ActivateBackward { d, activation: Activation { rows, columns, .. }, .. },
                 Op::BiasGradient { d: summed, bias, rows: summed_rows, .. },
                 ..,
             ] if d == summed && rows == summed_rows => {
@@ -122,7 +122,7 @@ impl PassLaunch<'_> {
                 Ok(2)
             }
             [
-                Op::NormGradient { d, gain, shift, .. },
+                Op::NormGradient { d, .. },
                 ref back @ Op::NormBackward { d: same, dx, shape, .. },
                 ref rest @ ..,
             ] if d == same => {
@@ -134,7 +134,7 @@ impl PassLaunch<'_> {
                     }
                     _ => None,
                 };
-                let gradients = [Some(gain), Some(shift), bias];
+                let gradients = [Some(shape.gain), Some(shape.shift), bias];
                 let gradients: Vec<usize> = gradients.into_iter().flatten().collect();
                 let is_done = self.norm_backward_sums(back, &gradients)?;
                 Ok(if is_done { gradients.len() } else { 0 })
@@ -155,9 +155,7 @@ impl PassLaunch<'_> {
         match *op {
             Op::Gemm(_) | Op::ClearGradient { .. } => Ok(()),
             Op::BiasGradient { d, bias, rows, columns } => self.bias_gradient(d, None, bias, rows, columns),
-            Op::NormGradient { d, normal, gain, shift, shape } => {
-                self.norm_gradient(d, normal, gain, shift, shape)
-            }
+            Op::NormGradient { d, normal, shape } => self.norm_gradient(d, normal, shape),
             Op::Activate { .. }
             | Op::ActivateBackward { .. }
             | Op::Dropout { .. }
@@ -187,35 +185,27 @@ impl PassLaunch<'_> {
         self.launch(name, blocks(words, 256 * lane), [256, 1], &[&spots, rest].concat())
     }
 
-    /// Launches the wide form of a kernel where rows of `columns` columns allow it, otherwise the single form.
-    unsafe fn by_lane(
+    /// Launches the wide form of a kernel where the columns allow it, otherwise the single form.
+    unsafe fn activation(
         &self,
         [single, wide]: [&'static str; 2],
-        words: usize,
-        columns: usize,
         views: &[View],
-        rest: &[Arg],
+        Activation { bias, rows, columns, function }: Activation,
     ) -> Result<()> {
-        let lane = self.lane(columns, views);
-        self.by_word(if lane > 1 { wide } else { single }, [words, lane], views, rest)
+        let (words, lane) = (rows * columns, self.lane(columns, views));
+        let sizes = [Arg::Int(columns), Arg::Long(words), Arg::Int(number(function))];
+        let rest = [&[self.parameter(bias), Arg::Long(self.stride)][..], &sizes].concat();
+        self.by_word(if lane > 1 { wide } else { single }, [words, lane], views, &rest)
     }
 
     unsafe fn pointwise(&self, op: &Op) -> Result<()> {
-        let step = Arg::Long(self.stride);
         match *op {
-            Op::Activate { x, out, bias, rows, columns, function } => {
-                let words = rows * columns;
-                let names = ["activate_single", "activate_wide"];
-                let sizes = [Arg::Int(columns), Arg::Long(words), Arg::Int(number(function))];
-                let rest = [&[self.parameter(bias), step][..], &sizes].concat();
-                self.by_lane(names, words, columns, &[x, out], &rest)
+            Op::Activate { x, out, activation } => {
+                self.activation(["activate_single", "activate_wide"], &[x, out], activation)
             }
-            Op::ActivateBackward { saved, d, bias, rows, columns, function } => {
+            Op::ActivateBackward { saved, d, activation } => {
                 let names = ["activate_backward_single", "activate_backward_wide"];
-                let words = rows * columns;
-                let sizes = [Arg::Int(columns), Arg::Long(words), Arg::Int(number(function))];
-                let rest = [&[self.parameter(bias), step][..], &sizes].concat();
-                self.by_lane(names, words, columns, &[saved, d], &rest)
+                self.activation(names, &[saved, d], activation)
             }
             Op::Dropout { x, out, words, rate, layer } => {
                 let first_model = self.group * self.pass.agents;
@@ -235,7 +225,7 @@ impl PassLaunch<'_> {
                 let batch = [labels.pointer, weights.pointer, losses.pointer, hits.pointer];
                 let args = [
                     &self.spot(logits)[..],
-                    &[self.parameter(Some(bias)), step],
+                    &[self.parameter(Some(bias)), Arg::Long(self.stride)],
                     &batch.map(Arg::At),
                     &[Arg::Int(samples), Arg::Int(classes)],
                 ]
@@ -256,31 +246,23 @@ impl PassLaunch<'_> {
                 let words = geometry.images * geometry.height * geometry.width * geometry.channels;
                 self.by_word("patches_backward", [words, 1], &[patches, dx], &patch_sizes(words, geometry))
             }
-            Op::Pool { x, out, images, height, width, channels, size } => {
-                self.pool("pool", &[x, out], [images, height, width, channels, size])
-            }
-            Op::PoolBackward { x, d, dx, images, height, width, channels, size } => {
-                self.pool("pool_backward", &[x, d, dx], [images, height, width, channels, size])
-            }
+            Op::Pool { x, out, squares } => self.pool("pool", &[x, out], squares),
+            Op::PoolBackward { x, d, dx, squares } => self.pool("pool_backward", &[x, d, dx], squares),
             _ => unreachable!("{op:?} is not of images"),
         }
     }
 
-    unsafe fn pool(
-        &self,
-        name: &'static str,
-        views: &[View],
-        [images, height, width, channels, size]: [usize; 5],
-    ) -> Result<()> {
-        let words = images * (height / size) * (width / size) * channels;
-        let sizes = [height, width, channels, size];
+    unsafe fn pool(&self, name: &'static str, views: &[View], squares: Squares) -> Result<()> {
+        let words = squares.pooled_words();
+        let sizes = [squares.height, squares.width, squares.channels, squares.size];
         self.by_word(name, [words, 1], views, &[&[Arg::Long(words)][..], &sizes.map(Arg::Int)].concat())
     }
 
     unsafe fn norm(&self, op: &Op) -> Result<()> {
         let step = Arg::Long(self.stride);
         match *op {
-            Op::Norm { x, residual, bias, gain, shift, out, normal, inverse, shape } => {
+            Op::Norm { x, residual, bias, out, saved: [normal, inverse], shape } => {
+                let NormShape { gain, shift, rows, columns, epsilon } = shape;
                 let no_residual = [Arg::At(0), Arg::Long(0)];
                 let args = [
                     &self.spot(x)[..],
@@ -292,7 +274,6 @@ impl PassLaunch<'_> {
                 ]
                 .concat();
                 let views: Vec<View> = residual.into_iter().chain([x, out, normal]).collect();
-                let NormShape { rows, columns, epsilon } = shape;
                 let (name, count, sizes) = match self.is_row(shape, &views) {
                     true => ("layer_norm", blocks(rows, 8), &[rows, columns][..]),
                     false => ("layer_norm_any", rows, &[columns][..]),
@@ -300,12 +281,12 @@ impl PassLaunch<'_> {
                 let sizes: Vec<Arg> = sizes.iter().map(|&size| Arg::Int(size)).collect();
                 self.launch(name, count, [256, 1], &[&args[..], &sizes, &[Arg::Float(epsilon)]].concat())
             }
-            Op::NormBackward { d, normal, inverse, gain, dx, shape } => {
+            Op::NormBackward { d, saved: [normal, inverse], dx, shape } => {
                 let args = [
                     &self.spot(d)[..],
                     &self.spot(normal),
                     &self.spot(inverse),
-                    &[self.parameter(Some(gain)), step],
+                    &[self.parameter(Some(shape.gain)), step],
                     &self.spot(dx),
                     &[Arg::Int(shape.columns)],
                 ]
@@ -325,7 +306,8 @@ impl PassLaunch<'_> {
         let step = Arg::Long(self.stride);
         let CudaPass { program, tokens, lengths, .. } = self.pass;
         match *op {
-            Op::Embed { words, positions, types, out, sequence, width, first_position } => {
+            Op::Embed { out, tables } => {
+                let EmbeddingTables { words, positions, types, sequence, width, first_position } = tables;
                 let rows = program.samples * sequence;
                 let args = [
                     &[Arg::At(tokens.pointer), self.parameter(Some(words))][..],
@@ -336,7 +318,8 @@ impl PassLaunch<'_> {
                 .concat();
                 self.launch("embed", rows, [128, 1], &args)
             }
-            Op::EmbedBackward { d, words, positions, types, sequence, width, first_position } => {
+            Op::EmbedBackward { d, tables } => {
+                let EmbeddingTables { words, positions, types, sequence, width, first_position } = tables;
                 let rows = program.samples * sequence;
                 let args = [
                     &self.spot(d)[..],
@@ -347,20 +330,20 @@ impl PassLaunch<'_> {
                 .concat();
                 self.launch("embed_backward", rows, [128, 1], &args)
             }
-            Op::AttentionSoftmax { scores, heads, sequence, distance_bias } => {
-                let table = self.parameter(distance_bias.map(|bias| bias.table));
+            Op::AttentionSoftmax { scores, rows } => {
+                let table = self.parameter(rows.distance_bias.map(|bias| bias.table));
                 let rest = [Arg::At(lengths.pointer), table, step];
                 let names = ["attention_softmax_single", "attention_softmax_wide", "attention_softmax_short"];
-                self.softmax(names, &[scores], &rest, distance_bias, [heads, sequence])
+                self.softmax(names, &[scores], &rest, rows)
             }
-            Op::AttentionSoftmaxBackward { p, d, heads, sequence, distance_bias } => {
-                let table = self.gradient(distance_bias.map(|bias| bias.table));
+            Op::AttentionSoftmaxBackward { p, d, rows } => {
+                let table = self.gradient(rows.distance_bias.map(|bias| bias.table));
                 let names = [
                     "attention_softmax_backward_single",
                     "attention_softmax_backward_wide",
                     "attention_softmax_backward_short",
                 ];
-                self.softmax(names, &[p, d], &[table, step], distance_bias, [heads, sequence])
+                self.softmax(names, &[p, d], &[table, step], rows)
             }
             Op::FirstRows { x, out, sequence, columns } => {
                 let words = program.samples * columns;
@@ -381,12 +364,11 @@ impl PassLaunch<'_> {
         [single, wide, short]: [&'static str; 3],
         views: &[View],
         rest: &[Arg],
-        bias: Option<DistanceBias>,
-        [heads, sequence]: [usize; 2],
+        AttentionRows { heads, sequence, distance_bias }: AttentionRows,
     ) -> Result<()> {
         let words = self.lane(sequence, views);
         let rows = self.pass.program.samples * heads * sequence;
-        let (buckets, furthest) = bias.map_or((0, 0), |bias| (bias.buckets, bias.furthest));
+        let (buckets, furthest) = distance_bias.map_or((0, 0), |bias| (bias.buckets, bias.furthest));
         // As many lanes as a row has groups of `words`, up to a warp.
         let lanes = sequence.div_ceil(words).next_power_of_two().min(32);
         let sizes = [buckets, furthest, rows, heads, sequence, lanes].map(Arg::Int);

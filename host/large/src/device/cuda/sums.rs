@@ -7,7 +7,7 @@
 use super::kernels::{Arg, blocks};
 use super::launch::{PassLaunch, number};
 use crate::device::Result;
-use crate::program::op::NormShape;
+use crate::program::op::{Activation, NormShape};
 use crate::program::{Op, View};
 
 /// Blocks that keep a GPU busy: rows of a sum by column are split until there are as many.
@@ -65,7 +65,7 @@ impl PassLaunch<'_> {
         columns: usize,
     ) -> Result<()> {
         let (saved, added, function) = match function {
-            Some(&Op::ActivateBackward { saved, bias, function, .. }) => {
+            Some(&Op::ActivateBackward { saved, activation: Activation { bias, function, .. }, .. }) => {
                 (Some(saved), bias, number(function))
             }
             _ => (None, None, 0),
@@ -91,7 +91,7 @@ impl PassLaunch<'_> {
     /// The gradient of a layer norm's input with the sums by column that `gradients` are: of `d · normal`, of `d`, and where there
     /// is a third of the input's gradient itself. Returns whether the norm has a shape for that.
     pub(super) unsafe fn norm_backward_sums(&self, op: &Op, gradients: &[usize]) -> Result<bool> {
-        let Op::NormBackward { d, normal, inverse, gain, dx, shape } = *op else { return Ok(false) };
+        let Op::NormBackward { d, saved: [normal, inverse], dx, shape } = *op else { return Ok(false) };
         if !self.is_row(shape, &[d, normal, dx]) {
             return Ok(false);
         }
@@ -102,7 +102,7 @@ impl PassLaunch<'_> {
             &self.spot(d)[..],
             &self.spot(normal),
             &self.spot(inverse),
-            &[self.parameter(Some(gain)), Arg::Long(self.stride)],
+            &[self.parameter(Some(shape.gain)), Arg::Long(self.stride)],
             &self.spot(dx),
             &sums,
             &[Arg::Long(splits * columns), Arg::Int(rows), Arg::Int(columns)],
@@ -114,15 +114,8 @@ impl PassLaunch<'_> {
     }
 
     /// Sums of `d · normal` and of `d` by column: gradients of gain and shift.
-    pub(super) unsafe fn norm_gradient(
-        &self,
-        d: View,
-        normal: View,
-        gain: usize,
-        shift: usize,
-        shape: NormShape,
-    ) -> Result<()> {
-        let (rows, columns) = (shape.rows, shape.columns);
+    pub(super) unsafe fn norm_gradient(&self, d: View, normal: View, shape: NormShape) -> Result<()> {
+        let NormShape { gain, shift, rows, columns, .. } = shape;
         let lane = self.lane(columns, &[d, normal]);
         let name = if lane > 1 { "norm_gradient_wide" } else { "norm_gradient_single" };
         let across = blocks(columns, 32 * lane);
