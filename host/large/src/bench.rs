@@ -7,7 +7,7 @@ use fabswarm_shared::scalar::Scalar as _;
 
 use crate::device::cuda::{Cuda, Reals};
 use crate::device::{BatchSchedule, Device, Gradient, MemoryUse, Packed, Result, RoundMix};
-use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel, WeightExchange};
+use crate::fab::{Exchange, Fab, FabConfig, RoundBatch, UpperLevel};
 use crate::mixing::MixingMatrix;
 use crate::models::Model;
 use crate::plan::MemoryPlan;
@@ -45,27 +45,28 @@ impl std::fmt::Display for Measurement {
     }
 }
 
-/// The configuration of a benchmark round: hyper-cleaning with the paper's constants.
-fn config(agents: usize, batch: usize) -> FabConfig {
-    let task = UpperLevel::Cleaning { regularisation: 0.002 };
-    FabConfig { steps: [10.0, 0.03, 0.03], ..FabConfig::new(agents, task, batch, batch) }
-}
-
 /// Each agent hears the one before and the one after.
-fn ring(agents: usize) -> (MixingMatrix, MixingMatrix) {
-    let heard: Vec<Vec<usize>> = (0..agents)
-        .map(|agent| {
-            let mut senders = vec![(agent + 1) % agents, (agent + agents - 1) % agents];
-            senders.sort_unstable();
-            senders.dedup();
-            senders.retain(|&sender| sender != agent);
-            senders
-        })
-        .collect();
-    MixingMatrix::uniform(&heard)
+fn ring(agents: usize) -> Vec<Vec<usize>> {
+    synthetic::heard(agents, |agent| [agent + 1, agent + agents - 1])
 }
 
-/// Whole FAB rounds; `chooses` them new samples and weights each, or repeats the same.
+/// Milliseconds that `one` takes, on average of so many times after a warm-up, until the device is done.
+fn timed<T>(
+    subject: &mut T,
+    times: usize,
+    mut one: impl FnMut(&mut T) -> Result<()>,
+    wait: impl Fn(&T) -> Result<()>,
+) -> Result<f64> {
+    (0..WARM_UP).try_for_each(|_| one(subject))?;
+    wait(subject)?;
+    let before = Instant::now();
+    (0..times).try_for_each(|_| one(subject))?;
+    wait(subject)?;
+    Ok(before.elapsed().as_secs_f64() * 1e3 / times as f64)
+}
+
+/// Whole FAB rounds of hyper-cleaning with the paper's constants: each has new samples and weights where it `chooses` them, or those
+/// of the first.
 pub fn round<D: Device>(
     device: D,
     model: &Model,
@@ -74,7 +75,8 @@ pub fn round<D: Device>(
     rounds: usize,
     chooses: bool,
 ) -> Result<Measurement> {
-    let config = config(agents, batch);
+    let task = UpperLevel::Cleaning { regularisation: 0.002 };
+    let config = FabConfig { steps: [10.0, 0.03, 0.03], ..FabConfig::new(agents, task, batch, batch) };
     let free = device.free_bytes();
     let samples = agents * 2 * batch;
     let plan = MemoryPlan::new(&device, model, &config, samples);
@@ -82,29 +84,16 @@ pub fn round<D: Device>(
     let start: Vec<D::Scalar> = model.program(1).layout.start(1);
     let program = model.program(batch);
     let mut swarm = Fab::new(device, model, config, data, &start)?;
+    let samples_from = |first: usize| (first as u32..(first + batch) as u32).collect::<Vec<u32>>();
     let draw = RoundBatch {
-        validation: (0..agents)
-            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + i) as u32).collect())
-            .collect(),
-        training: (0..agents)
-            .map(|agent| (0..batch).map(|i| (agent * 2 * batch + batch + i) as u32).collect())
-            .collect(),
+        validation: (0..agents).map(|agent| samples_from(2 * agent * batch)).collect(),
+        training: (0..agents).map(|agent| samples_from((2 * agent + 1) * batch)).collect(),
     };
-    let (pull, push) = ring(agents);
-    let exchange = Exchange::Weights(WeightExchange { pull, push, factors: None });
+    let exchange = Exchange::uniform(&ring(agents));
     swarm.begin(&draw)?;
     let one = |swarm: &mut Fab<D>| if chooses { swarm.round(&exchange, &draw) } else { swarm.repeat() };
     swarm.round(&exchange, &draw)?;
-    for _ in 0..WARM_UP {
-        one(&mut swarm)?;
-    }
-    swarm.device().wait()?;
-    let before = Instant::now();
-    for _ in 0..rounds {
-        one(&mut swarm)?;
-    }
-    swarm.device().wait()?;
-    let milliseconds = before.elapsed().as_secs_f64() * 1e3 / rounds as f64;
+    let milliseconds = timed(&mut swarm, rounds, one, |swarm| swarm.device().wait())?;
     let taken = match swarm.device().memory_use() {
         Some(MemoryUse::OnDevice(bytes)) => Some(bytes),
         _ => free.zip(swarm.device().free_bytes()).map(|(before, after)| before.saturating_sub(after)),
@@ -141,17 +130,14 @@ pub fn gradient<D: Device>(
     let programs: Vec<_> = groups.iter().map(|&samples| model.program(samples)).collect();
     let mut passes =
         programs.iter().map(|program| device.pass(program, agents)).collect::<Result<Vec<D::Pass>>>()?;
-    let mut schedule = BatchSchedule {
+    let schedule = BatchSchedule {
         samples,
         upper: 0,
-        rows: device.indices(agents * samples)?,
-        weights: device.reals(agents * samples)?,
+        rows: device.indices_of(&(0..(agents * samples) as u32).collect::<Vec<_>>())?,
+        weights: device.reals_of(&vec![D::Scalar::from_f64(1.0 / samples as f64); agents * samples])?,
         dropout_key: device.indices(3)?,
     };
-    device.write_indices(&mut schedule.rows, &(0..(agents * samples) as u32).collect::<Vec<_>>())?;
-    let weights = vec![D::Scalar::from_f64(1.0 / samples as f64); agents * samples];
-    device.write(&mut schedule.weights, 0, &weights)?;
-    let mut one = |device: &mut D| {
+    let one = |device: &mut D| {
         device.replay(0, |device| {
             for pass in &mut passes {
                 device.load(pass, &data, &schedule, 1.0, None)?;
@@ -160,16 +146,7 @@ pub fn gradient<D: Device>(
             device.run(&mut passes, &parameters, Some(&mut gradient), packed, &schedule)
         })
     };
-    for _ in 0..WARM_UP {
-        one(&mut device)?;
-    }
-    device.wait()?;
-    let before = Instant::now();
-    for _ in 0..repeats {
-        one(&mut device)?;
-    }
-    device.wait()?;
-    let milliseconds = before.elapsed().as_secs_f64() * 1e3 / repeats as f64;
+    let milliseconds = timed(&mut device, repeats, one, D::wait)?;
     let flops: f64 = programs.iter().map(|program| program.matrix_flops()).sum();
     let tera_flops_per_second = agents as f64 * flops / milliseconds / 1e9;
     Ok(Measurement { job, agents, milliseconds, tera_flops_per_second, bytes: None })
@@ -190,26 +167,12 @@ pub fn levels<D: Device>(
     ])
 }
 
-/// Bytes per second of ways to pass over memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bandwidths {
-    /// A device copy.
-    pub copy: f64,
-    /// A pull.
-    pub pull: f64,
-    /// A push without a regulariser.
-    pub push: f64,
-    /// A push with a regulariser.
-    pub push_with_regulariser: f64,
-    /// Pull and push in one pass.
-    pub round: f64,
-}
-
-/// Mixes `words` words per agent, counting each word read and each word written once.
-pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidths> {
+/// Bytes per second of a device copy, and of each way to mix `words` words per agent, by name: each word read and each word written
+/// counts once.
+pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<(f64, [(&'static str, f64); 4])> {
     const REPEATS: usize = 20;
     let packed = Packed::whole(1, agents, words.next_multiple_of(64));
-    let (pull, push) = ring(agents);
+    let (pull, push) = MixingMatrix::uniform(&ring(agents));
     let (mut pull_weights, mut push_weights) =
         (device.mixing(agents, packed.own)?, device.mixing(agents, packed.own)?);
     device.write_mixing(&mut pull_weights, &pull)?;
@@ -229,26 +192,22 @@ pub fn bandwidths(device: &Cuda, agents: usize, words: usize) -> Result<Bandwidt
         let milliseconds = device.time(|| (0..REPEATS).try_for_each(|_| work()))? / REPEATS as f64;
         Ok((streams * packed.words() * 4) as f64 / milliseconds * 1e3)
     };
-    Ok(Bandwidths {
-        copy: rate(2, &mut || device.copy(&last, &mut fresh))?,
-        pull: rate(3, &mut || device.pull(&mut v, packed, &pull_weights, Some((&t, [1e-3; 2]))))?,
-        push: rate(4, &mut || {
-            device.track(
-                &mut t,
-                Gradient { fresh: &mut fresh, last: &last, regulariser: None },
-                packed,
-                &push_weights,
-            )
-        })?,
-        push_with_regulariser: rate(6, &mut || {
-            let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
-            device.track(&mut t, gradient, packed, &push_weights)
-        })?,
-        round: rate(5, &mut || {
-            let (v, t, d, strengths) = (&mut v, &mut t, &last, &strengths);
-            let (is_open, momentum, steps, adapts_first) = (true, None, [1e-3; 2], false);
-            let state = RoundMix { v, t, d, strengths, is_open, momentum, steps, adapts_first };
-            device.mix_round(state, packed, &pull_weights, &push_weights)
-        })?,
-    })
+    let copy = rate(2, &mut || device.copy(&last, &mut fresh))?;
+    let pull = rate(3, &mut || device.pull(&mut v, packed, &pull_weights, Some((&t, [1e-3; 2]))))?;
+    let push = rate(4, &mut || {
+        let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: None };
+        device.track(&mut t, gradient, packed, &push_weights)
+    })?;
+    let regularised = rate(6, &mut || {
+        let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
+        device.track(&mut t, gradient, packed, &push_weights)
+    })?;
+    let round = rate(5, &mut || {
+        let (v, t, d, strengths) = (&mut v, &mut t, &last, &strengths);
+        let (is_open, momentum, steps, adapts_first) = (true, None, [1e-3; 2], false);
+        let state = RoundMix { v, t, d, strengths, is_open, momentum, steps, adapts_first };
+        device.mix_round(state, packed, &pull_weights, &push_weights)
+    })?;
+    let ways = [("pull", pull), ("push", push), ("push with regulariser", regularised), ("round", round)];
+    Ok((copy, ways))
 }

@@ -14,7 +14,7 @@ use fabswarm_diagnostic::Diagnostic;
 
 pub use self::state::{
     BatchSchedule, Block, BroadcastHistory, Descent, DeviceDataset, Gradient, LedgerReception, NO_SAMPLE,
-    Packed, RoundMix,
+    Packed, RoundMix, X_STRIDE,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
@@ -87,6 +87,20 @@ pub trait Device: Debug + Sized {
 
     /// Whole numbers, all zero.
     fn indices(&self, words: usize) -> Result<Self::Indices>;
+
+    /// A buffer of these words.
+    fn reals_of(&self, words: &[Self::Scalar]) -> Result<Self::Reals> {
+        let mut reals = self.reals(words.len())?;
+        self.write(&mut reals, 0, words)?;
+        Ok(reals)
+    }
+
+    /// A buffer of these whole numbers.
+    fn indices_of(&self, words: &[u32]) -> Result<Self::Indices> {
+        let mut indices = self.indices(words.len())?;
+        self.write_indices(&mut indices, words)?;
+        Ok(indices)
+    }
 
     /// Writes words from `offset` on.
     fn write(&self, to: &mut Self::Reals, offset: usize, words: &[Self::Scalar]) -> Result<()>;
@@ -185,7 +199,7 @@ pub trait Device: Debug + Sized {
         keep: f64,
     ) -> Result<()>;
 
-    /// `m ← β m + t`: with momentum, m is what [`Device::pull`] and [`Device::pull_received`] descend along in place of t. Vectors of
+    /// `m ← β m + t`: with momentum, m is what [`Device::pull`] and [`Device::pull_by_ledger`] descend along in place of t. Vectors of
     /// an agent that is down do not change; without a `reception` all are up.
     fn accumulate(
         &self,
@@ -225,23 +239,13 @@ pub trait Device: Debug + Sized {
         packed: Packed,
     ) -> Result<()>;
 
-    /// Records what every agent that is awake broadcasts in the round.
-    fn record_broadcast(
-        &self,
-        history: &mut BroadcastHistory<Self>,
-        v: &Self::Reals,
-        t: &Self::Reals,
-        packed: Packed,
-        reception: &LedgerReception<Self>,
-    ) -> Result<()>;
-
-    /// [`Device::pull`] with what agents receive in place of weights: the mean of an agent's own decisions and those received.
-    /// Decisions of an agent that is down do not change.
-    fn pull_received(
+    /// Records what every agent that is awake broadcasts in the round, v and t, then does [`Device::pull`] with what agents receive
+    /// in place of weights: the mean of an agent's own decisions and those received. Decisions of an agent that is down do not change.
+    fn pull_by_ledger(
         &self,
         v: &mut Self::Reals,
-        packed: Packed,
-        history: &BroadcastHistory<Self>,
+        t: &Self::Reals,
+        history: &mut BroadcastHistory<Self>,
         reception: &LedgerReception<Self>,
         descent: Option<(&Self::Reals, [f64; 2])>,
     ) -> Result<()>;
@@ -253,7 +257,6 @@ pub trait Device: Debug + Sized {
         t: &mut Self::Reals,
         mass: &mut Self::Reals,
         gradient: Gradient<'_, Self>,
-        packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &LedgerReception<Self>,
     ) -> Result<()>;
@@ -269,31 +272,21 @@ pub trait Device: Debug + Sized {
         momentum: Option<(&mut Self::Reals, f64)>,
     ) -> Result<()>;
 
-    /// `gradient[i] ← scale · (‖y_i‖² − ‖z_i‖²)` at the first word of each agent's vector of `x_stride` words.
-    fn norm_gap(
-        &self,
-        v: &Self::Reals,
-        packed: Packed,
-        gradient: &mut Self::Reals,
-        x_stride: usize,
-        scale: f64,
-    ) -> Result<()>;
+    /// `gradient[i] ← scale · (‖y_i‖² − ‖z_i‖²)` at the first word of each agent's vector of [`X_STRIDE`] words.
+    fn norm_gap(&self, v: &Self::Reals, packed: Packed, gradient: &mut Self::Reals, scale: f64)
+    -> Result<()>;
 
     /// Keeps every agent's first word of x at zero or more, and sets the decay of its y and z to `scale · x`.
     fn decay_from(
         &self,
         x: &mut Self::Reals,
-        x_stride: usize,
         packed: Packed,
         decay: &mut Self::Reals,
         scale: f64,
     ) -> Result<()>;
 
-    /// Loss of every sample of the pass, `[agents, samples]`.
-    fn losses(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;
-
-    /// 1 for every sample of the pass whose label has the largest logit.
-    fn hits(&self, pass: &Self::Pass) -> Result<Vec<Self::Scalar>>;
+    /// The loss of every sample of the pass, `[agents, samples]`, and 1 for each whose label has the largest logit.
+    fn losses_and_hits(&self, pass: &Self::Pass) -> Result<[Vec<Self::Scalar>; 2]>;
 
     /// Runs `record`, or repeats what it enqueued when it ran before under the same `key`. Whatever changes from one run to the
     /// next must lie in the device's memory.

@@ -36,7 +36,6 @@ mod evaluation;
 mod exchange;
 mod mixing;
 mod parcel;
-pub(crate) mod parcel_words;
 mod remote;
 mod round_batch;
 mod rounds;
@@ -50,7 +49,7 @@ pub use exchange::{Exchange, LedgerExchange, WeightExchange};
 pub use mixing::ledger::Ledger;
 pub use mixing::push_sum::{PushSumRule, PushSumWeights};
 pub use parcel::ParcelPart;
-pub(crate) use parcel::ParcelRoute;
+pub(crate) use parcel::{ParcelRoute, ParcelSource};
 pub use remote::RemoteHosts;
 pub use round_batch::RoundBatch;
 pub use state_part::{StatePart, VectorPart};
@@ -61,19 +60,14 @@ use fabswarm_shared::scalar::Scalar as _;
 use self::mixing::Mixing;
 use self::remote::RemoteState;
 use self::vectors::{ExchangedVectors, MomentumState, larger};
-use crate::device::{BatchSchedule, Block, Device, DeviceDataset, NO_SAMPLE, Packed, Result};
+use crate::device::{BatchSchedule, Device, DeviceDataset, NO_SAMPLE, Packed, Result, X_STRIDE};
 use crate::models::Model;
-
-/// Distance in words between two agents' x when it is one shared number.
-const X_STRIDE: usize = 4;
 
 /// All agents of a host.
 #[derive(Debug)]
 pub struct Fab<D: Device> {
     device: D,
     model: Model,
-    /// The agents that are computed here.
-    own: Block,
     state: FabState<D>,
     /// Where the state of the others is read, by who watches over the run.
     elsewhere: Option<RemoteState<D::Scalar>>,
@@ -129,26 +123,10 @@ impl<D: Device> Fab<D> {
         data: DeviceDataset<D>,
         start: &[D::Scalar],
     ) -> Result<Self> {
-        let own = Block::whole(config.agents);
-        Self::of_block(device, model, config, data, start, own)
-    }
-
-    /// The agents of `own`, of a swarm whose others are on other hosts.
-    ///
-    /// # Errors
-    /// When the device cannot hold them.
-    pub fn of_block(
-        device: D,
-        model: &Model,
-        config: FabConfig,
-        data: DeviceDataset<D>,
-        start: &[D::Scalar],
-        own: Block,
-    ) -> Result<Self> {
-        let FabConfig { agents, validation_batch, training_batch, momentum, .. } = config;
+        let FabConfig { own, validation_batch, training_batch, momentum, .. } = config;
         let samples = validation_batch + training_batch;
         let program = model.program(samples);
-        let packed = Packed { own, ..config.packed(program.layout.stride()) };
+        let packed = config.packed(program.layout.stride());
         let pass_of = |samples| device.pass(&model.program(samples), own.agents);
         let z = config.is_bilevel().then(|| pass_of(config.z_batch())).transpose()?;
         let logits = match config.task {
@@ -167,45 +145,36 @@ impl<D: Device> Fab<D> {
         };
         let steps = [config.steps[1], config.steps[2]];
         let v = device.decisions(packed.words())?;
-        let at_once = config.mixes_at_once(own);
-        let mut lower = ExchangedVectors::new(&device, packed, v, steps, momentum, at_once)?;
+        let mut lower = ExchangedVectors::new(&device, &config, packed, v, steps, config.mixes_at_once())?;
         lower.start(&device, start)?;
         let mut sets = vec![lower];
         if let UpperLevel::Tuning { start } = config.task {
-            let packed = Packed { own, ..Packed::whole(1, agents, X_STRIDE) };
+            let packed = Packed { groups: 1, ..config.packed(X_STRIDE) };
             let v = device.reals(packed.words())?;
-            let mut x = ExchangedVectors::new(&device, packed, v, [config.steps[0]; 2], momentum, false)?;
+            let mut x = ExchangedVectors::new(&device, &config, packed, v, [config.steps[0]; 2], false)?;
             x.start(&device, &strength::<D>(start))?;
             sets.push(x);
         }
-        let mut decay = device.reals(packed.groups * agents)?;
         let strength = match config.task {
             UpperLevel::Cleaning { regularisation } | UpperLevel::SingleLevel { regularisation } => {
                 regularisation * config.lower_weight()
             }
             UpperLevel::Tuning { start } => 2.0 * start * config.lower_weight(),
         };
-        device.write(&mut decay, 0, &vec![D::Scalar::from_f64(strength); packed.groups * agents])?;
-        let packings: Vec<Packed> = sets.iter().map(|set| set.packed).collect();
+        let decay = device.reals_of(&vec![D::Scalar::from_f64(strength); packed.groups * packed.agents])?;
         let state = FabState {
-            schedule: BatchSchedule {
-                samples,
-                upper: validation_batch,
-                rows: device.indices(own.agents * samples)?,
-                weights: device.reals(own.agents * samples)?,
-                dropout_key: device.indices(3)?,
-            },
+            schedule: BatchSchedule::new(&device, own.agents, samples, validation_batch)?,
             y: device.pass(&program, own.agents)?,
             z,
             earlier,
-            mixing: Mixing::new(&device, &config, own, &packings)?,
+            mixing: Mixing::new(&device, &config)?,
             sets,
             decay,
             logits,
             data,
             config,
         };
-        Ok(Fab { device, model: model.clone(), own, state, elsewhere: None, round: 0, is_between: false })
+        Ok(Fab { device, model: model.clone(), state, elsewhere: None, round: 0, is_between: false })
     }
 
     /// The first gradient, `t = d = ∇L` at the start: one tracking step from trackers of zero, of which there is nothing to push.
@@ -231,14 +200,11 @@ impl<D: Device> Fab<D> {
     /// first, every other agent's tracker is its gradient, nothing waits on a link, and every m is zero.
     pub fn forget(&mut self, agent: usize, start: &[D::Scalar], samples: &[u32]) -> Result<()> {
         let (parity, device) = (self.parity(), &self.device);
-        let FabState { config, sets, mixing, logits, data, decay, .. } = &mut self.state;
+        let FabState { config, sets, logits, data, decay, .. } = &mut self.state;
         sets[0].close(device, decay)?;
         sets[0].renew(device, parity, agent, start)?;
         if let (Some(x), UpperLevel::Tuning { start }) = (sets.get_mut(1), config.task) {
             x.renew(device, parity, agent, &strength::<D>(start))?;
-        }
-        if let Some(ledger) = mixing.ledger_mut() {
-            ledger.renew(device)?;
         }
         if let Some(SampleLogits { logits, momentum }) = logits {
             let mut all = device.read(logits, 0, data.samples)?;
@@ -263,21 +229,15 @@ impl<D: Device> Fab<D> {
 
     /// The terms of [`Fab::tracking_defect`] for the agents that are computed here: that of y and z, then that of an exchanged x.
     pub fn imbalances(&self) -> Result<Vec<TrackerImbalance>> {
-        let whole = |(number, set): (usize, &ExchangedVectors<D>)| {
-            let mut whole = set.imbalance(&self.device, self.parity(), &self.state.decay)?;
-            if let Some(ledger) = self.state.mixing.ledger() {
-                ledger.add_waiting(&self.device, number, &mut whole)?;
-            }
-            Ok(whole)
-        };
-        self.state.sets.iter().enumerate().map(whole).collect()
+        let (parity, decay) = (self.parity(), &self.state.decay);
+        self.state.sets.iter().map(|set| set.imbalance(&self.device, parity, decay)).collect()
     }
 
     /// Writes this round's samples to the device: their numbers, and weights that make each part a mean.
     fn write_draw(&mut self, draw: &RoundBatch) -> Result<()> {
-        let FabConfig { validation_batch, training_batch, seed, .. } = self.state.config;
-        let mut rows = Vec::with_capacity(self.own.agents * self.state.schedule.samples);
-        let mut weights = Vec::with_capacity(self.own.agents * self.state.schedule.samples);
+        let FabConfig { own, validation_batch, training_batch, seed, .. } = self.state.config;
+        let mut rows = Vec::with_capacity(own.agents * self.state.schedule.samples);
+        let mut weights = Vec::with_capacity(own.agents * self.state.schedule.samples);
         let mut part = |samples: &[u32], batch: usize, weight: f64| {
             assert!(samples.len() <= batch, "{} samples for a batch of {batch}", samples.len());
             let share = D::Scalar::from_f64(weight / samples.len().max(1) as f64);
@@ -285,7 +245,7 @@ impl<D: Device> Fab<D> {
             rows.resize(rows.len() + batch - samples.len(), NO_SAMPLE);
             weights.resize(rows.len(), share);
         };
-        for agent in self.own.range() {
+        for agent in own.range() {
             if validation_batch > 0 {
                 part(&draw.validation[agent], validation_batch, self.state.config.scale());
             }

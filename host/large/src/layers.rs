@@ -76,11 +76,11 @@ fn norm_after(
         let gain = builder.parameter("weight", &[columns], Start::Constant(1.0));
         (gain, builder.parameter("bias", &[columns], Start::Constant(0.0)))
     });
-    let shape = NormShape { gain, shift, rows, columns, epsilon };
+    let shape = NormShape { bias, gain, shift, rows, columns, epsilon };
     let words = rows * columns;
     let (out, normal, inverse) = (builder.buffer(words), builder.buffer(words), builder.exact_buffer(rows));
     let saved = [normal, inverse];
-    builder.push(Op::Norm { x, residual, bias, out, saved, shape });
+    builder.push(Op::Norm { x, residual, out, saved, shape });
     let way_back = move |builder: &mut ProgramBuilder, d: View, wants_input: bool| {
         builder.push(Op::NormGradient { d, normal, shape });
         wants_input.then(|| {

@@ -1,6 +1,6 @@
 //! Large agents: every agent of a host holds its own copy of one model, and all copies go through the device together.
 //!
-//! A model is written once, as a [`program::ModelProgram`]: a list of operations on *one* agent's parameters, with its
+//! A model is written once, as a `ModelProgram`: a list of operations on *one* agent's parameters, with its
 //! hand-derived backward pass. A [`device::Device`] runs that program for all agents at once: the CPU takes one agent per
 //! task, CUDA one launch for all. Around it, [`fab`] mixes, tracks and steps exactly as `fabswarm_shared` does for small
 //! agents; the conformance tests hold the two together.
@@ -46,11 +46,11 @@ pub mod conformance;
 pub mod device;
 pub mod fab;
 mod layers;
-pub mod mixing;
+mod mixing;
 pub mod models;
-pub mod parameters;
-pub mod plan;
-pub mod program;
-pub mod real;
+mod parameters;
+mod plan;
+mod program;
+mod real;
 pub mod synthetic;
 pub mod training;

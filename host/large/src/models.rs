@@ -1,4 +1,4 @@
-//! The models a swarm can train, each as a [`ModelProgram`] for a number of samples.
+//! The models a swarm can train, each as a program for a number of samples.
 
 mod bert;
 mod image;
@@ -6,7 +6,8 @@ pub(crate) mod pretrained;
 
 use crate::program::{Input, ModelProgram};
 pub use bert::BertEncoder;
-pub use image::{ImageModel, LayerConfig};
+pub use image::ImageModel;
+use image::LayerConfig;
 
 /// The model that all agents train, each its own copy.
 #[derive(Clone, Debug, PartialEq)]

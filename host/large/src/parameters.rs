@@ -23,7 +23,6 @@ pub enum Start {
 pub struct ParameterTensor {
     /// The name, as in PyTorch.
     pub name: String,
-    /// The shape.
     pub shape: Vec<usize>,
     /// The word at which it begins.
     pub offset: usize,
@@ -55,12 +54,10 @@ impl Layout {
         offset
     }
 
-    /// All tensors, in order.
     pub fn tensors(&self) -> &[ParameterTensor] {
         &self.tensors
     }
 
-    /// The tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&ParameterTensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
@@ -89,40 +86,5 @@ impl Layout {
             }
         }
         packed
-    }
-
-    /// The packed vector without its padding, tensor after tensor.
-    pub fn compact<S: Real>(&self, packed: &[S]) -> Vec<S> {
-        self.tensors
-            .iter()
-            .flat_map(|tensor| packed[tensor.offset..tensor.offset + tensor.words()].iter().copied())
-            .collect()
-    }
-
-    /// The opposite of [`Layout::compact`].
-    pub fn spread<S: Real>(&self, compact: &[S]) -> Vec<S> {
-        let mut packed = vec![S::ZERO; self.stride()];
-        let mut from = 0;
-        for tensor in &self.tensors {
-            packed[tensor.offset..tensor.offset + tensor.words()]
-                .copy_from_slice(&compact[from..from + tensor.words()]);
-            from += tensor.words();
-        }
-        packed
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn compact_and_spread_are_inverse() {
-        let mut layout = Layout::default();
-        layout.add("w", &[3, 5], Start::Uniform(1.0));
-        layout.add("b", &[5], Start::Constant(2.0));
-        let packed = layout.start::<f64>(7);
-        assert_eq!((layout.count(), layout.stride()), (20, 64));
-        assert_eq!(layout.spread(&layout.compact(&packed)), packed);
     }
 }

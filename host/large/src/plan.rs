@@ -28,20 +28,10 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// The plan of `config` for `model` with `samples` samples of data in the device's memory.
+    /// The plan of a host that computes the own agents of `config`, and keeps what it hears of the others, with `samples` samples of
+    /// data in the device's memory.
     pub fn new<D: Device>(device: &D, model: &Model, config: &FabConfig, samples: usize) -> Self {
-        Self::of_block(device, model, config, samples, Block::whole(config.agents))
-    }
-
-    /// The plan of a host that computes the agents of `own`, and keeps what it hears of the others.
-    pub fn of_block<D: Device>(
-        device: &D,
-        model: &Model,
-        config: &FabConfig,
-        samples: usize,
-        own: Block,
-    ) -> Self {
-        let stride = model.program(1).layout.stride();
+        let (own, stride) = (config.own, model.program(1).layout.stride());
         let agent_words = (config.packed(stride).words() / config.agents.max(1)) as u64;
         let (words, heard) =
             (own.agents as u64 * agent_words, (config.agents - own.agents) as u64 * agent_words);
@@ -57,7 +47,7 @@ impl MemoryPlan {
             None => (heard * (device.decision_bytes() + word), 0),
             Some(ledger) => (0, heard * (ledger.depth() + own.agents) as u64 * word),
         };
-        let gradients = if config.mixes_at_once(own) { 1 } else { 2 };
+        let gradients = if config.mixes_at_once() { 1 } else { 2 };
         let momenta = u64::from(config.momentum != 0.0);
         let own_state = words * (device.decision_bytes() + (1 + gradients + momenta) * word);
         let earlier = match config.push_sum {
@@ -98,8 +88,10 @@ impl MemoryPlan {
         if fits(self) {
             return Ok(());
         }
-        let plan_of =
-            |agents: usize| MemoryPlan::new(device, model, &FabConfig { agents, ..config.clone() }, samples);
+        let plan_of = |agents: usize| {
+            let config = FabConfig { agents, own: Block::whole(agents), ..config.clone() };
+            MemoryPlan::new(device, model, &config, samples)
+        };
         // Memory grows with the number of agents: the largest that fits lies between none and what was asked for.
         let (mut most, mut too_many) = (0, config.agents);
         while too_many - most > 1 {
@@ -149,25 +141,22 @@ mod tests {
     }
 
     #[test]
-    fn state_is_six_vectors_per_agent_and_two_more_for_momentum_and_for_a_ledger() {
-        let model = Model::mlp(784, 256, 10);
-        let of = |config: FabConfig| MemoryPlan::new(&Cpu::<f32>::new(), &model, &config, 0).state;
-        assert_eq!(of(config(10)), 10 * 6 * 203_584 * 4);
-        assert_eq!(of(FabConfig { momentum: 0.7, ..config(10) }), 10 * 8 * 203_584 * 4);
-        let ledger = Some(Ledger { keep: 0.98, late_rounds: 0, audiences: Vec::new() });
-        assert_eq!(of(FabConfig { ledger, ..config(10) }), 10 * 8 * 203_584 * 4);
-    }
-
-    #[test]
-    fn a_ledger_takes_a_vector_a_link_and_two_for_every_round_a_frame_may_be_late() {
-        let model = Model::mlp(784, 256, 10);
-        let of = |late_rounds| {
-            let ledger = Ledger { keep: 0.98, late_rounds, audiences: Vec::new() };
-            MemoryPlan::new(&Cpu::<f32>::new(), &model, &FabConfig { ledger: Some(ledger), ..config(10) }, 0)
-                .ledger
+    fn state_and_ledger_are_so_many_vectors() {
+        let of = |config: FabConfig| {
+            let plan = MemoryPlan::new(&Cpu::<f32>::new(), &Model::mlp(784, 256, 10), &config, 0);
+            [plan.state, plan.ledger]
         };
-        assert_eq!(of(0), (9 + 2) * 2 * 10 * 203_584 * 4);
-        assert_eq!(of(5), (9 + 12) * 2 * 10 * 203_584 * 4);
+        let vectors = |counts: [u64; 2]| counts.map(|count| count * 10 * 203_584 * 4);
+        // y, z, two trackers and one gradient for each of them; then two for momentum.
+        assert_eq!(of(config(10)), vectors([6, 0]));
+        assert_eq!(of(FabConfig { momentum: 0.7, ..config(10) }), vectors([8, 0]));
+        // A ledger keeps the last gradient too, y and z for each link, and four vectors for each round a frame may be late.
+        let with_ledger = |late_rounds| {
+            let ledger = Ledger { keep: 0.98, late_rounds, audiences: Vec::new() };
+            of(FabConfig { ledger: Some(ledger), ..config(10) })
+        };
+        assert_eq!(with_ledger(0), vectors([8, (9 + 2) * 2]));
+        assert_eq!(with_ledger(5), vectors([8, (9 + 12) * 2]));
     }
 
     #[test]

@@ -6,8 +6,7 @@
 pub(crate) mod arena;
 pub(crate) mod op;
 
-pub use op::Function;
-pub(crate) use op::{Gemm, Geometry, Op, Squares};
+pub(crate) use op::{Function, Gemm, Geometry, Op, Squares};
 
 use crate::parameters::{Layout, Start};
 
@@ -98,9 +97,7 @@ pub struct ModelProgram {
     pub layout: Layout,
     /// The form of a sample.
     pub input: Input,
-    /// Samples of a pass.
     pub samples: usize,
-    /// The number of classes.
     pub classes: usize,
     pub(crate) buffers: Vec<Buffer>,
     /// From the batch to losses and the gradient of the logits.

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fabswarm_large::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabPool};
-use fabswarm_large::training::block::{BlockTrainer, OutgoingParcel};
+use fabswarm_large::training::block::{BlockTrainer, HostParcel};
 
 use crate::Error;
 use crate::hosted::HostedRun;
@@ -55,9 +55,9 @@ impl<D: SharedMemory> NearMemory<D> {
         &mut self,
         run: &HostedRun,
         trainer: &BlockTrainer<'_, D>,
-        outgoing: OutgoingParcel,
+        outgoing: HostParcel,
     ) -> Result<Option<SharedParcel>, Error> {
-        match self.pool.as_mut().filter(|_| run.shares_with(outgoing.to)) {
+        match self.pool.as_mut().filter(|_| run.shares_with(outgoing.host)) {
             Some(pool) => Ok(trainer.shared_parcel(outgoing, pool)?),
             None => Ok(None),
         }

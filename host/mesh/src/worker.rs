@@ -11,7 +11,7 @@ use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;
 use fabswarm_large::device::shared::SharedMemory;
 use fabswarm_large::fab::ParcelPart;
-use fabswarm_large::training::block::{BlockTrainer, ExpectedParcel};
+use fabswarm_large::training::block::{BlockTrainer, HostParcel};
 use fabswarm_large::training::{TrainingPlan, TrainingSetup};
 use fabswarm_sim::scenario::{ScenarioCommand, resolve_text_for};
 
@@ -110,11 +110,11 @@ fn round<D: SharedMemory>(
             Some(parcel) => OfferedParcel::Shared { parcel, bytes: outgoing.bytes },
             None => trainer.parcel(outgoing)?.into(),
         };
-        run.offer(round, outgoing.part, outgoing.to, parcel)?;
+        run.offer(round, outgoing.part, outgoing.host, parcel)?;
     }
     let asked = Instant::now();
     let (decisions, trackers): (Vec<_>, Vec<_>) =
-        trainer.expected()?.into_iter().partition(|expected| expected.part == ParcelPart::Decisions);
+        trainer.expected().into_iter().partition(|expected| expected.part == ParcelPart::Decisions);
     for expected in decisions {
         let parcel = fetch(run, peers, round, expected)?;
         take(run, trainer, near, peers, expected, parcel)?;
@@ -152,7 +152,7 @@ fn fetch(
     run: &HostedRun,
     peers: &[Option<HostPeer>],
     round: u32,
-    ExpectedParcel { from, part, bytes }: ExpectedParcel,
+    HostParcel { host: from, part, bytes }: HostParcel,
 ) -> Result<FetchedParcel, Error> {
     let peer = peers[from].as_ref().expect("no host has parcels for itself");
     peer.fetch(&run.plan.run, round, part, run.plan.host, bytes, &|| run.is_over())
@@ -163,19 +163,18 @@ fn take<D: SharedMemory>(
     trainer: &mut BlockTrainer<'_, D>,
     near: &mut NearMemory<D>,
     peers: &[Option<HostPeer>],
-    expected: ExpectedParcel,
+    expected: HostParcel,
     parcel: FetchedParcel,
 ) -> Result<(), Error> {
-    let ExpectedParcel { from, part, bytes } = expected;
     match parcel {
         FetchedParcel::Shared(slabs) => {
-            run.received_shared(bytes);
+            run.received_shared(expected.bytes);
             trainer.take_shared(expected, &slabs, &mut near.opened)?;
         }
         FetchedParcel::Chunks { parcel, repeated } => {
             run.received(parcel.len(), repeated);
-            trainer.take(from, part, &parcel)?;
-            if let Some(peer) = &peers[from] {
+            trainer.take(expected, &parcel)?;
+            if let Some(peer) = &peers[expected.host] {
                 peer.give_back(parcel);
             }
         }

@@ -80,17 +80,14 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
         let start = program.layout.start::<f64>(model as u64);
         device.write(&mut parameters, model * packed.stride, &narrow::<D>(start))?;
     }
-    let mut schedule = BatchSchedule {
+    let samples = AGENTS * 2 * SAMPLES;
+    let schedule = BatchSchedule {
         samples: 2 * SAMPLES,
         upper: 2,
-        rows: device.indices(AGENTS * 2 * SAMPLES)?,
-        weights: device.reals(AGENTS * 2 * SAMPLES)?,
-        dropout_key: device.indices(3)?,
+        rows: device.indices_of(&(0..samples as u32).collect::<Vec<_>>())?,
+        weights: device.reals_of(&narrow::<D>((0..samples).map(|i| 0.2 + 0.05 * i as f64)))?,
+        dropout_key: device.indices_of(&[5, 1, 9])?,
     };
-    device.write_indices(&mut schedule.rows, &(0..(AGENTS * 2 * SAMPLES) as u32).collect::<Vec<_>>())?;
-    let weights = (0..AGENTS * 2 * SAMPLES).map(|i| 0.2 + 0.05 * i as f64);
-    device.write(&mut schedule.weights, 0, &narrow::<D>(weights))?;
-    device.write_indices(&mut schedule.dropout_key, &[5, 1, 9])?;
     let logits = filled(device, 5, 2 * AGENTS * SAMPLES)?;
 
     // Two groups side by side, one on the whole schedule with its first samples negated and one on its last half.
@@ -99,7 +96,8 @@ fn gradient<D: Device>(device: &D, model: &Model) -> Result<(Vec<f64>, Vec<f64>)
     device.load(&mut second, &data, &schedule, 1.0, Some(&logits))?;
     let mut gradient = device.reals(packed.words())?;
     device.run(&mut [&mut first, &mut second], &parameters, Some(&mut gradient), packed, &schedule)?;
-    let losses = [wide(device.losses(&first)?), wide(device.losses(&second)?)].concat();
+    let [of_first, of_second] = [device.losses_and_hits(&first)?, device.losses_and_hits(&second)?];
+    let losses = [wide(of_first[0].clone()), wide(of_second[0].clone())].concat();
     Ok((wide(device.read(&gradient, 0, packed.words())?), losses))
 }
 
@@ -127,9 +125,7 @@ pub fn mixing<D: Device>(device: &D, tolerance: f64) -> Result<Vec<Check>> {
 
 /// Made-up numbers in the device's memory.
 fn filled<D: Device>(device: &D, stream: u32, words: usize) -> Result<D::Reals> {
-    let mut reals = device.reals(words)?;
-    device.write(&mut reals, 0, &narrow::<D>(synthetic::words(stream, words)))?;
-    Ok(reals)
+    device.reals_of(&narrow::<D>(synthetic::words(stream, words)))
 }
 
 /// The result of each way of mixing.
@@ -137,18 +133,7 @@ fn mix<D: Device>(device: &D, packed: Packed) -> Result<Vec<(&'static str, Vec<f
     let agents = packed.agents;
     let filled = |stream, words| filled(device, stream, words);
     // Each hears a few others at different distances.
-    let heard: Vec<Vec<usize>> = (0..agents)
-        .map(|agent| {
-            let mut senders: Vec<usize> = [1, 2, 7]
-                .iter()
-                .map(|gap| (agent + gap * (1 + agent % 2)) % agents)
-                .filter(|&sender| sender != agent)
-                .collect();
-            senders.sort_unstable();
-            senders.dedup();
-            senders
-        })
-        .collect();
+    let heard = synthetic::heard(agents, |agent| [1, 2, 7].map(|gap| agent + gap * (1 + agent % 2)));
     let (pull, push) = MixingMatrix::uniform(&heard);
     let (mut pull_weights, mut push_weights) =
         (device.mixing(agents, packed.own)?, device.mixing(agents, packed.own)?);
@@ -203,9 +188,7 @@ fn ledger<D: Device>(
     let filled = |stream, words| filled(device, stream, words);
     let everybody_else = |agent: usize| (0..agents).filter(|&other| other != agent).collect();
     let ledger = Ledger { keep: 0.9, late_rounds: 2, audiences: (0..agents).map(everybody_else).collect() };
-    let depth = ledger.depth();
-    let mut history =
-        BroadcastHistory { depth, v: device.reals(depth * words)?, t: device.reals(depth * words)? };
+    let mut history = BroadcastHistory::new(device, packed, ledger.depth())?;
     let mut reception = LedgerReception::new(device, agents, ledger.shares())?;
     let (mut v, mut t, mut m) = (filled(6, words)?, filled(7, words)?, filled(11, words)?);
     let (mut fresh, last, strengths) = (filled(8, words)?, filled(9, words)?, filled(10, 2 * agents)?);
@@ -234,11 +217,10 @@ fn ledger<D: Device>(
             let descent = Descent { steps, factors: None, awake: Some(&reception.awake) };
             device.descend(&mut v, &m, packed, &descent)?;
         }
-        device.record_broadcast(&mut history, &v, &t, packed, &reception)?;
         let descent = Some((&m, steps)).filter(|_| !adapts_first);
-        device.pull_received(&mut v, packed, &history, &reception, descent)?;
+        device.pull_by_ledger(&mut v, &t, &mut history, &reception, descent)?;
         let gradient = Gradient { fresh: &mut fresh, last: &last, regulariser: Some((&v, &strengths)) };
-        device.track_by_ledger(&mut t, &mut mass, gradient, packed, &history, &reception)?;
+        device.track_by_ledger(&mut t, &mut mass, gradient, &history, &reception)?;
     }
     let read = |reals: &D::Reals, words: usize| Ok::<_, Diagnostic>(wide(device.read(reals, 0, words)?));
     Ok([read(&v, words)?, read(&t, words)?, read(&fresh, words)?, read(&mass, (agents - 1) * words)?]

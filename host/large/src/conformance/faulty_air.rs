@@ -4,8 +4,8 @@ use fabswarm_shared::agent::{self, Agent, Origin, Received};
 use fabswarm_shared::fab::{Order, Steps, descended};
 use fabswarm_shared::problem::{Penalty, PenaltyForm, Problem as _};
 
-use super::samples::{AGENTS, ConformanceData, MODEL, TRAINING, VALIDATION, to_shared};
-use super::{Check, distance, wide};
+use super::samples::{AGENTS, ConformanceData, MODEL, TRAINING, VALIDATION};
+use super::{Check, distance};
 use crate::device::{Device, Result};
 use crate::fab::{Fab, FabConfig, UpperLevel};
 use crate::training::links::TrainingNetwork;
@@ -35,20 +35,16 @@ pub fn follows_agents<D: Device>(device: D) -> Result<Check> {
         ledger,
         ..FabConfig::new(AGENTS, TASK, VALIDATION, TRAINING)
     };
-    let layout = MODEL.program(1).layout;
     let on_device = data.on_device(&device)?;
-    let mut swarm = Fab::new(device, &MODEL, config, on_device, &data.start_on::<D>(&layout))?;
+    let mut swarm = Fab::new(device, &MODEL, config, on_device, &data.start_on::<D>())?;
     swarm.begin(&data.draw())?;
     for round in 1..=ROUNDS {
         swarm.round(&links.round(round), &data.draw())?;
     }
-    let logits = swarm.logits()?.map(wide).unwrap_or_default();
     let mut error: f64 = 0.0;
     for (agent, expected) in reference.iter().enumerate() {
-        let x = data.training_rows(agent).map(|row| logits[row as usize]);
-        let [y, z] =
-            [swarm.y(agent)?, swarm.z(agent)?].map(|packed| to_shared(&wide(layout.compact(&packed))));
-        error = error.max(distance(x.chain(y).chain(z), expected.iter().copied()));
+        let found = data.decisions(&swarm, agent)?.concat();
+        error = error.max(distance(found, expected.iter().copied()));
     }
     Ok(Check {
         what: "hyper-cleaning over a faulty channel follows the agents".to_owned(),

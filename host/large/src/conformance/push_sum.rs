@@ -35,7 +35,7 @@ type Rows = Vec<Vec<f64>>;
 /// The largest relative distance of all estimates in any round.
 fn compare<D: Device>(device: &impl Fn() -> Result<D>, rule: PushSumRule) -> Result<f64> {
     let data = ConformanceData::<f64>::new();
-    let start = data.start_on::<D>(&MODEL.program(1).layout);
+    let start = data.start_on::<D>();
     let task = UpperLevel::SingleLevel { regularisation: 0.05 };
     let swarm = |push_sum| {
         let config =

@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-use fabswarm_shared::graph::{Graph, Schedule as _, Topology};
+use fabswarm_shared::graph::{Graph, Topology};
 use fabswarm_shared::problem::{AnyProblem, Classes, HyperCleaning, HyperTuning, Samples};
 use fabswarm_shared::scalar::Scalar;
 
-use super::narrow;
+use super::{narrow, wide};
 use crate::device::{Device, DeviceDataset, Result};
-use crate::fab::{RoundBatch, UpperLevel};
+use crate::fab::{Fab, RoundBatch, UpperLevel};
 use crate::models::Model;
-use crate::parameters::Layout;
 use crate::synthetic;
+use crate::training::links;
 
 pub(super) const AGENTS: usize = 5;
-pub(super) const INPUTS: usize = 4;
-pub(super) const CLASSES: usize = 3;
+const INPUTS: usize = 4;
+const CLASSES: usize = 3;
 pub(super) const TRAINING: usize = 8;
 pub(super) const VALIDATION: usize = 6;
 
@@ -43,7 +43,7 @@ impl<S: Scalar> ConformanceData<S> {
         }
     }
 
-    pub(super) fn training_rows(&self, agent: usize) -> Range<u32> {
+    fn training_rows(&self, agent: usize) -> Range<u32> {
         let first = (agent * (TRAINING + VALIDATION)) as u32;
         first..first + TRAINING as u32
     }
@@ -82,26 +82,45 @@ impl<S: Scalar> ConformanceData<S> {
     }
 
     /// The start of the lower level, as the batched engine packs it.
-    pub(super) fn start_on<D: Device>(&self, layout: &Layout) -> Vec<D::Scalar> {
-        layout.spread(&narrow::<D>(self.start_batched.iter().copied()))
+    pub(super) fn start_on<D: Device>(&self) -> Vec<D::Scalar> {
+        let layout = MODEL.program(1).layout;
+        let mut packed = narrow::<D>(vec![0.0; layout.stride()]);
+        let mut words = narrow::<D>(self.start_batched.iter().copied()).into_iter();
+        for tensor in layout.tensors() {
+            packed[tensor.offset..][..tensor.words()]
+                .fill_with(|| words.next().expect("a start for each word"));
+        }
+        packed
+    }
+
+    /// x, y and z of an agent, as the shared problem has them.
+    pub(super) fn decisions<D: Device>(&self, swarm: &Fab<D>, agent: usize) -> Result<[Vec<f64>; 3]> {
+        let (logits, strengths) = (swarm.logits()?.map(wide), swarm.strengths()?.map(wide));
+        let x = match (logits, strengths) {
+            (Some(logits), _) => self.training_rows(agent).map(|row| logits[row as usize]).collect(),
+            (_, Some(strengths)) => vec![strengths[agent]],
+            _ => Vec::new(),
+        };
+        let layout = MODEL.program(1).layout;
+        let shared = |packed: Vec<D::Scalar>| {
+            let words = layout.tensors().iter().flat_map(|tensor| &packed[tensor.offset..][..tensor.words()]);
+            to_shared(&words.map(|word| word.to_f64()).collect::<Vec<f64>>())
+        };
+        Ok([x, shared(swarm.y(agent)?), shared(swarm.z(agent)?)])
     }
 
     pub(super) fn on_device<D: Device>(&self, device: &D) -> Result<DeviceDataset<D>> {
         let samples = self.labels.len();
         let plain = self.features.chunks(INPUTS + 1).flat_map(|row| &row[..INPUTS]);
         let plain = narrow::<D>(plain.map(|word| word.to_f64()));
-        let mut features = device.reals(plain.len())?;
-        device.write(&mut features, 0, &plain)?;
-        let mut labels = device.indices(samples)?;
         let numbers: Vec<u32> = self.labels.iter().map(|&label| u32::from(label)).collect();
-        device.write_indices(&mut labels, &numbers)?;
         Ok(DeviceDataset {
             width: INPUTS,
             samples,
-            features: Some(features),
+            features: Some(device.reals_of(&plain)?),
             tokens: None,
             lengths: None,
-            labels,
+            labels: device.indices_of(&numbers)?,
         })
     }
 }
@@ -112,16 +131,10 @@ pub(super) const MODEL: Model = Model::softmax(INPUTS, CLASSES);
 /// Whom each agent hears in a round of a time-varying directed graph.
 pub(super) fn heard_in(round: u32) -> Vec<Vec<usize>> {
     let topology = Topology::Paper { edge_probability: 0.3, phase_rounds: 4 };
-    let graph = Graph { topology, agents: AGENTS, seed: 3 };
-    let senders_of = |agent| {
-        let mut senders = Vec::new();
-        graph.heard_by(agent, round, |sender| senders.push(sender));
-        senders
-    };
-    (0..AGENTS).map(senders_of).collect()
+    links::heard_in(&Graph { topology, agents: AGENTS, seed: 3 }, round)
 }
 
 /// From weights `[inputs, classes]` and biases to the shared model's `[classes, inputs + 1]`.
-pub(super) fn to_shared(batched: &[f64]) -> Vec<f64> {
+fn to_shared(batched: &[f64]) -> Vec<f64> {
     (0..CLASSES).flat_map(|class| (0..=INPUTS).map(move |input| batched[input * CLASSES + class])).collect()
 }

@@ -10,7 +10,6 @@ mod pass;
 mod pointwise;
 mod reals;
 mod shared;
-mod steps;
 mod text;
 mod vectors;
 
@@ -24,7 +23,7 @@ use self::pass::ProgramBuffers;
 pub use self::reals::CpuReals;
 use super::{
     BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, LedgerReception,
-    MemoryUse, NO_SAMPLE, Packed, Result, RoundMix,
+    MemoryUse, NO_SAMPLE, Packed, Result, RoundMix, X_STRIDE,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::arena::Arena;
@@ -301,28 +300,17 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn record_broadcast(
-        &self,
-        history: &mut BroadcastHistory<Self>,
-        v: &CpuReals<S>,
-        t: &CpuReals<S>,
-        packed: Packed,
-        reception: &LedgerReception<Self>,
-    ) -> Result<()> {
-        ledger::record_broadcast(history, v, t, packed, reception);
-        Ok(())
-    }
-
-    fn pull_received(
+    fn pull_by_ledger(
         &self,
         v: &mut CpuReals<S>,
-        packed: Packed,
-        history: &BroadcastHistory<Self>,
+        t: &CpuReals<S>,
+        history: &mut BroadcastHistory<Self>,
         reception: &LedgerReception<Self>,
         descent: Option<(&CpuReals<S>, [f64; 2])>,
     ) -> Result<()> {
         let descent = descent.map(|(t, steps)| (&t[..], steps.map(S::from_f64)));
-        ledger::pull(v, packed, history, reception, descent);
+        ledger::record_broadcast(history, v, t, reception);
+        ledger::pull(v, history, reception, descent);
         Ok(())
     }
 
@@ -331,11 +319,10 @@ impl<S: Real> Device for Cpu<S> {
         t: &mut CpuReals<S>,
         mass: &mut CpuReals<S>,
         gradient: Gradient<'_, Self>,
-        packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &LedgerReception<Self>,
     ) -> Result<()> {
-        ledger::track(t, mass, gradient, packed, history, reception);
+        ledger::track(t, mass, gradient, history, reception);
         Ok(())
     }
 
@@ -378,7 +365,6 @@ impl<S: Real> Device for Cpu<S> {
         v: &CpuReals<S>,
         packed: Packed,
         gradient: &mut CpuReals<S>,
-        x_stride: usize,
         scale: f64,
     ) -> Result<()> {
         let square = |(vector, v): (usize, &[S])| match packed.is_own(vector) {
@@ -387,7 +373,7 @@ impl<S: Real> Device for Cpu<S> {
         };
         let squares: Vec<S> = v.par_chunks(packed.stride).enumerate().map(square).collect();
         for agent in packed.own.range() {
-            gradient[agent * x_stride] =
+            gradient[agent * X_STRIDE] =
                 S::from_f64(scale) * (squares[agent] - squares[packed.agents + agent]);
         }
         Ok(())
@@ -396,13 +382,12 @@ impl<S: Real> Device for Cpu<S> {
     fn decay_from(
         &self,
         x: &mut CpuReals<S>,
-        x_stride: usize,
         packed: Packed,
         decay: &mut CpuReals<S>,
         scale: f64,
     ) -> Result<()> {
         for agent in packed.own.range() {
-            let strength = &mut x[agent * x_stride];
+            let strength = &mut x[agent * X_STRIDE];
             *strength = strength.larger(S::ZERO);
             for group in decay.chunks_mut(packed.agents) {
                 group[agent] = S::from_f64(scale) * *strength;
@@ -411,12 +396,8 @@ impl<S: Real> Device for Cpu<S> {
         Ok(())
     }
 
-    fn losses(&self, pass: &CpuPass<S>) -> Result<Vec<S>> {
-        Ok(pass.losses.clone())
-    }
-
-    fn hits(&self, pass: &CpuPass<S>) -> Result<Vec<S>> {
-        Ok(pass.hits.clone())
+    fn losses_and_hits(&self, pass: &CpuPass<S>) -> Result<[Vec<S>; 2]> {
+        Ok([pass.losses.clone(), pass.hits.clone()])
     }
 
     fn replay(&mut self, _key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()> {

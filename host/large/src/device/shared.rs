@@ -35,11 +35,8 @@ pub trait SharedMemory: Device<Scalar = f32> {
     /// Slabs that a process may have at once, besides what it has memory for.
     const MOST_SLABS: usize;
 
-    /// A slab that others can open.
-    fn new_slab(&self) -> Result<Self::Slab>;
-
-    /// Where others find a slab of this process.
-    fn place_of(&self, slab: &Self::Slab) -> Result<SlabPlace>;
+    /// A slab that others can open, and where they find it.
+    fn new_slab(&self) -> Result<(Self::Slab, SlabPlace)>;
 
     /// The slab of another process.
     fn open_slab(&self, place: &SlabPlace) -> Result<Self::Slab>;
@@ -166,12 +163,9 @@ impl<D: SharedMemory> SlabPool<D> {
         if self.slabs.len() >= D::MOST_SLABS {
             return Err(not_shared(format!("{} slabs are the most there may be", D::MOST_SLABS)));
         }
-        let slab = device.new_slab()?;
-        let handle = SlabHandle {
-            machine: self.machine.clone(),
-            label: format!("{LABEL_PREFIX}{}/{}", self.owner, self.slabs.len()),
-            place: device.place_of(&slab)?,
-        };
+        let (slab, place) = device.new_slab()?;
+        let label = format!("{LABEL_PREFIX}{}/{}", self.owner, self.slabs.len());
+        let handle = SlabHandle { machine: self.machine.clone(), label, place };
         device.write_slab(&slab, 0, &label_words(&handle.label)?)?;
         device.wait()?;
         self.slabs.push(PooledSlab { slab, handle, lease: Arc::default() });

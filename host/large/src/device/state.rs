@@ -88,6 +88,9 @@ pub struct DeviceDataset<D: Device> {
     pub labels: D::Indices,
 }
 
+/// Distance in words between two agents' x when it is one shared number.
+pub const X_STRIDE: usize = 4;
+
 /// A sample number that stands for no sample: its row is zero and so is its weight.
 pub const NO_SAMPLE: u32 = u32::MAX;
 
@@ -104,6 +107,22 @@ pub struct BatchSchedule<D: Device> {
     pub weights: D::Reals,
     /// Low and high word of the seed, then the round: what the masks of dropout are drawn from.
     pub dropout_key: D::Indices,
+}
+
+impl<D: Device> BatchSchedule<D> {
+    /// No samples yet: room for `samples` of each agent, of which `upper` are of the upper level.
+    ///
+    /// # Errors
+    /// When the device has too little memory.
+    pub(crate) fn new(device: &D, agents: usize, samples: usize, upper: usize) -> Result<Self> {
+        Ok(BatchSchedule {
+            samples,
+            upper,
+            rows: device.indices(agents * samples)?,
+            weights: device.reals(agents * samples)?,
+            dropout_key: device.indices(3)?,
+        })
+    }
 }
 
 /// The gradient that a tracker follows.
@@ -152,6 +171,8 @@ pub struct Descent<'a, D: Device> {
 /// Broadcasts of agents in the last rounds, for frames that arrive late.
 #[derive(Debug)]
 pub struct BroadcastHistory<D: Device> {
+    /// How the vectors of a round are packed.
+    pub packed: Packed,
     /// Rounds it goes back, this one included.
     pub depth: usize,
     /// `[depth, groups, agents, stride]`: decisions as they were sent at the start of a round, at its number modulo the depth.
@@ -161,10 +182,19 @@ pub struct BroadcastHistory<D: Device> {
 }
 
 impl<D: Device> BroadcastHistory<D> {
+    /// Nothing sent yet.
+    ///
+    /// # Errors
+    /// When the device has too little memory.
+    pub(crate) fn new(device: &D, packed: Packed, depth: usize) -> Result<Self> {
+        let words = depth * packed.words();
+        Ok(BroadcastHistory { packed, depth, v: device.reals(words)?, t: device.reals(words)? })
+    }
+
     /// Index of what was broadcast of a vector `age` rounds before `round`.
-    pub(crate) fn place(&self, packed: Packed, round: u32, age: usize, vector: usize) -> usize {
+    pub(crate) fn place(&self, round: u32, age: usize, vector: usize) -> usize {
         let slot = (round as usize + self.depth - age) % self.depth;
-        (slot * packed.groups * packed.agents + vector) * packed.stride
+        (slot * self.packed.groups * self.packed.agents + vector) * self.packed.stride
     }
 }
 
@@ -187,15 +217,12 @@ impl<D: Device> LedgerReception<D> {
     /// # Errors
     /// When the device has too little memory.
     pub fn new(device: &D, agents: usize, shares: Vec<f64>) -> Result<Self> {
-        let mut reception = Self {
+        let shares: Vec<D::Scalar> = shares.into_iter().map(D::Scalar::from_f64).collect();
+        Ok(LedgerReception {
             round: device.indices(1)?,
             ages: device.indices(agents * agents)?,
-            awake: device.indices(agents)?,
-            shares: device.reals(agents * agents)?,
-        };
-        let shares: Vec<D::Scalar> = shares.into_iter().map(D::Scalar::from_f64).collect();
-        device.write(&mut reception.shares, 0, &shares)?;
-        device.write_indices(&mut reception.awake, &vec![1; agents])?;
-        Ok(reception)
+            awake: device.indices_of(&vec![1; agents])?,
+            shares: device.reals_of(&shares)?,
+        })
     }
 }

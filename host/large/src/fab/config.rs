@@ -31,6 +31,8 @@ pub enum UpperLevel {
 pub struct FabConfig {
     /// Agents of the swarm.
     pub agents: usize,
+    /// The agents that are computed here; the others are on other hosts.
+    pub own: Block,
     /// The task of the upper level.
     pub task: UpperLevel,
     /// λ.
@@ -62,6 +64,7 @@ impl FabConfig {
     pub fn new(agents: usize, task: UpperLevel, validation_batch: usize, training_batch: usize) -> Self {
         FabConfig {
             agents,
+            own: Block::whole(agents),
             task,
             penalty: 1.0,
             normalise: false,
@@ -98,8 +101,8 @@ impl FabConfig {
     }
 
     /// Whether a round's pull and push are one pass: all agents are here, and mix by pull and push weights.
-    pub(crate) fn mixes_at_once(&self, own: Block) -> bool {
-        self.ledger.is_none() && self.push_sum.is_none() && own == Block::whole(self.agents)
+    pub(crate) fn mixes_at_once(&self) -> bool {
+        self.ledger.is_none() && self.push_sum.is_none() && self.own == Block::whole(self.agents)
     }
 
     /// Whether z minimises `g − f/λ`.
@@ -119,6 +122,7 @@ impl FabConfig {
 
     /// How y (and z) of all agents are packed, `stride` words each.
     pub fn packed(&self, stride: usize) -> Packed {
-        Packed::whole(if self.is_bilevel() { 2 } else { 1 }, self.agents, stride)
+        let groups = if self.is_bilevel() { 2 } else { 1 };
+        Packed { groups, agents: self.agents, stride, own: self.own }
     }
 }

@@ -25,13 +25,7 @@ impl<D: Device> Fab<D> {
         let mut pass = device.pass(&program, 1)?;
         let mut on_device = device.decisions(self.lower().stride)?;
         device.write(&mut on_device, 0, parameters)?;
-        let mut schedule = BatchSchedule {
-            samples: batch,
-            upper: batch,
-            rows: device.indices(batch)?,
-            weights: device.reals(batch)?,
-            dropout_key: device.indices(3)?,
-        };
+        let mut schedule = BatchSchedule::new(device, 1, batch, batch)?;
         let (mut hits, mut loss) = (0.0, 0.0);
         for rows in rows.chunks(batch) {
             let mut padded = rows.to_vec();
@@ -42,8 +36,8 @@ impl<D: Device> Fab<D> {
             device.run(&mut [&mut pass], &on_device, None, one, &schedule)?;
             let sum =
                 |words: Vec<D::Scalar>| words[..rows.len()].iter().map(|word| word.to_f64()).sum::<f64>();
-            hits += sum(device.hits(&pass)?);
-            loss += sum(device.losses(&pass)?);
+            let [losses, hit] = device.losses_and_hits(&pass)?.map(sum);
+            (loss, hits) = (loss + losses, hits + hit);
         }
         let count = rows.len().max(1) as f64;
         Ok(ModelScore { accuracy: hits / count, loss: loss / count })

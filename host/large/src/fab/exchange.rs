@@ -26,6 +26,8 @@ pub struct WeightExchange {
 /// A round of a broadcast ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerExchange {
+    /// The round, from 1 on.
+    pub round: u32,
     /// `[agents, agents]`: 1 plus the age in rounds of what receiver i gets from sender j, or 0 where it gets nothing new.
     pub ages: Vec<u32>,
     /// For each agent 0 while it is down, else 1.

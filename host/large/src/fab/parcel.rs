@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Fab;
 use super::exchange::Exchange;
-pub(crate) use super::parcel_words::{ParcelSink, ParcelSource};
+use super::mixing::{Mixing, ledger, weights, wrong_kind};
 use crate::device::{Block, Device, Result};
 
 /// Which half of a round a parcel is for.
@@ -42,10 +42,21 @@ pub(crate) struct ParcelRoute {
     pub(crate) part: ParcelPart,
 }
 
+/// Takes words of the device's state, which begin at an offset, into a parcel: one behind the other.
+pub(crate) type ParcelSink<'a, D> = dyn FnMut(&<D as Device>::Reals, usize, usize) -> Result<()> + 'a;
+
+/// Copies the next words of a parcel to the device's state, at an offset.
+pub(crate) type ParcelSource<'a, D> =
+    dyn FnMut(&D, &mut <D as Device>::Reals, usize, usize) -> Result<()> + 'a;
+
 impl<D: Device> Fab<D> {
     /// Words of a parcel in a round with this `exchange`.
-    pub(crate) fn parcel_words(&self, exchange: &Exchange, parcel: ParcelRoute) -> Result<usize> {
-        self.state.mixing.parcel_words(exchange, parcel, &self.state.sets)
+    pub(crate) fn parcel_words(&self, exchange: &Exchange, parcel: ParcelRoute) -> usize {
+        let vectors = match exchange {
+            Exchange::Weights(exchange) => exchange.senders(parcel).len(),
+            Exchange::Ledger(exchange) => exchange.parcel_vectors(parcel),
+        };
+        vectors * self.state.sets.iter().map(|set| set.packed.groups * set.packed.stride).sum::<usize>()
     }
 
     /// Puts a parcel of this host into `sink`, at the start of the round with this `exchange`.
@@ -53,24 +64,32 @@ impl<D: Device> Fab<D> {
         &self,
         exchange: &Exchange,
         parcel: ParcelRoute,
-        sink: &mut dyn ParcelSink<D>,
+        sink: &mut ParcelSink<'_, D>,
     ) -> Result<()> {
-        let round = (self.rounds() + 1, exchange);
-        self.state.mixing.write_parcel(&self.device, round, parcel, &self.state.sets, sink)
+        let (device, sets) = (&self.device, &self.state.sets);
+        match (&self.state.mixing, exchange) {
+            (Mixing::Weights(weights), Exchange::Weights(exchange)) => {
+                weights.write_parcel(device, exchange, parcel, sets, sink)
+            }
+            (Mixing::Ledger(ledger), Exchange::Ledger(exchange)) => {
+                ledger.write_parcel(device, exchange, parcel, sets, sink)
+            }
+            _ => Err(wrong_kind(exchange)),
+        }
     }
 
-    /// Takes a parcel for this host: decisions before [`Fab::descend`], trackers before [`Fab::track_gradients`].
-    ///
-    /// # Panics
-    /// When it does not have [`Fab::parcel_words`] words.
+    /// Takes a parcel for this host: decisions before [`Fab::descend`], trackers before [`Fab::track_gradients`]. It has
+    /// [`Fab::parcel_words`] words.
     pub(crate) fn take_parcel(
         &mut self,
-        round: (u32, &Exchange),
+        exchange: &Exchange,
         parcel: ParcelRoute,
-        source: &mut dyn ParcelSource<D>,
+        source: &mut ParcelSource<'_, D>,
     ) -> Result<()> {
-        self.state.mixing.take_parcel(&self.device, round, parcel, &mut self.state.sets, source)?;
-        assert_eq!(source.left(), 0, "words too many in a parcel");
-        Ok(())
+        let (device, sets) = (&self.device, &mut self.state.sets);
+        match exchange {
+            Exchange::Weights(exchange) => weights::take_parcel(device, exchange, parcel, sets, source),
+            Exchange::Ledger(exchange) => ledger::take_parcel(device, exchange, parcel, sets, source),
+        }
     }
 }

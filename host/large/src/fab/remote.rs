@@ -44,37 +44,20 @@ pub(super) struct StateRows {
     pub(super) agents: usize,
     /// Words of a row.
     pub(super) words: usize,
-    pub(super) owner: RowOwner,
-}
-
-/// The host that has a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowOwner {
-    /// Rows of agents, in turn.
-    Agent,
-    /// Rows of links: what waits there is at the senders.
-    Sender,
+    /// Whether rows are of links, where what waits is at the senders; otherwise of agents, in turn.
+    pub(super) are_links: bool,
 }
 
 impl StateRows {
     /// The agent whose host has the word at a place.
     fn owner_of(self, at: usize) -> usize {
         let (row, others) = (at / self.words, self.agents - 1);
-        match self.owner {
-            RowOwner::Agent => row % self.agents,
-            RowOwner::Sender => {
-                let (receiver, place) = (row / others % self.agents, row % others);
-                place + usize::from(place >= receiver)
-            }
+        if !self.are_links {
+            return row % self.agents;
         }
+        let (receiver, place) = (row / others % self.agents, row % others);
+        place + usize::from(place >= receiver)
     }
-}
-
-/// Words that one host has, and follow each other.
-#[derive(Debug)]
-struct StateRun {
-    host: usize,
-    words: Range<usize>,
 }
 
 /// Where agents are that are not computed here.
@@ -114,7 +97,7 @@ impl<S: Real> RemoteState<S> {
             return Ok(all);
         };
         let mut all = Vec::with_capacity(range.len());
-        for StateRun { host, words } in self.runs(rows, range) {
+        for (host, words) in self.runs(rows, range) {
             all.extend(self.hosts.read(host, part, words.start, words.len())?);
         }
         Ok(all)
@@ -131,9 +114,8 @@ impl<S: Real> RemoteState<S> {
             let everybody = 0..self.hosts.blocks().len();
             return everybody.into_iter().try_for_each(|host| self.hosts.write(host, part, offset, words));
         };
-        for run in self.runs(rows, offset..offset + words.len()) {
-            let part_of = &words[run.words.start - offset..run.words.end - offset];
-            self.hosts.write(run.host, part, run.words.start, part_of)?;
+        for (host, run) in self.runs(rows, offset..offset + words.len()) {
+            self.hosts.write(host, part, run.start, &words[run.start - offset..run.end - offset])?;
         }
         Ok(())
     }
@@ -142,16 +124,16 @@ impl<S: Real> RemoteState<S> {
         self.hosts.blocks().iter().position(|block| block.has(agent)).unwrap_or(0)
     }
 
-    /// The hosts that have these words.
-    fn runs(&self, rows: StateRows, range: Range<usize>) -> Vec<StateRun> {
-        let mut runs: Vec<StateRun> = Vec::new();
+    /// The hosts that have these words, each with those of them that follow each other.
+    fn runs(&self, rows: StateRows, range: Range<usize>) -> Vec<(usize, Range<usize>)> {
+        let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
         let mut at = range.start;
         while at < range.end {
             let end = range.end.min((at / rows.words + 1) * rows.words);
             let host = self.host_of(rows.owner_of(at));
-            match runs.last_mut().filter(|last| last.host == host) {
-                Some(last) => last.words.end = end,
-                None => runs.push(StateRun { host, words: at..end }),
+            match runs.last_mut() {
+                Some((last, words)) if *last == host => words.end = end,
+                _ => runs.push((host, at..end)),
             }
             at = end;
         }

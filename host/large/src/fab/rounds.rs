@@ -1,7 +1,7 @@
 //! A round, whole or in the two halves between which hosts wait for each other's trackers.
 
 use super::exchange::Exchange;
-use super::{EarlierEstimate, Fab, FabState, RoundBatch, SampleLogits, X_STRIDE};
+use super::{EarlierEstimate, Fab, FabState, RoundBatch, SampleLogits};
 use crate::device::{Device, Gradient, Result};
 
 /// Steps that a device records once for each parity, and replays. The numbers are their keys.
@@ -26,7 +26,7 @@ impl<D: Device> Fab<D> {
     pub fn round(&mut self, exchange: &Exchange, draw: &RoundBatch) -> Result<()> {
         self.round += 1;
         self.write_draw(draw)?;
-        self.state.mixing.write(&self.device, self.round, exchange)?;
+        self.state.mixing.write(&self.device, exchange)?;
         self.advance()
     }
 
@@ -38,7 +38,7 @@ impl<D: Device> Fab<D> {
         self.round = self.rounds() + 1;
         self.is_between = true;
         self.write_draw(draw)?;
-        self.state.mixing.write(&self.device, self.round, exchange)?;
+        self.state.mixing.write(&self.device, exchange)?;
         let (key, parity, state) = (self.key(GraphKey::Descent), self.parity(), &mut self.state);
         self.device.replay(key, |device| state.descend(device, parity))?;
         state.sets[0].open();
@@ -100,11 +100,9 @@ impl<D: Device> FabState<D> {
         if let Some(earlier) = earlier {
             device.copy(&sets[0].v, &mut earlier.v, sets[0].packed)?;
         }
-        for (number, set) in sets.iter_mut().enumerate() {
-            mixing.pull(device, number, set, decay)?;
-        }
+        sets.iter_mut().try_for_each(|set| mixing.pull(device, set, decay))?;
         if let [lower, x] = &mut sets[..] {
-            device.decay_from(&mut x.v, X_STRIDE, lower.packed, decay, 2.0 * config.lower_weight())?;
+            device.decay_from(&mut x.v, lower.packed, decay, 2.0 * config.lower_weight())?;
         }
         Ok(())
     }
@@ -137,11 +135,11 @@ impl<D: Device> FabState<D> {
     /// The steps after the gradient of y and z: the gradient of x, and trackers.
     pub(super) fn track_gradients(&mut self, device: &D, parity: usize) -> Result<()> {
         let FabState { config, mixing, sets, decay, .. } = self;
-        mixing.track(device, 0, &mut sets[0], parity, Some(decay))?;
+        mixing.track(device, &mut sets[0], parity, Some(decay))?;
         if let [lower, x] = &mut sets[..] {
             let scale = config.gap_weight() * config.lower_weight();
-            device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], X_STRIDE, scale)?;
-            mixing.track(device, 1, x, parity, None)?;
+            device.norm_gap(&lower.v, lower.packed, &mut x.d[parity], scale)?;
+            mixing.track(device, x, parity, None)?;
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use super::remote::{RemoteHosts, RemoteState, RowOwner, StateRows};
-use super::{Fab, FabState, StatePart, VectorPart, X_STRIDE};
-use crate::device::{Device, Packed, Result};
+use super::remote::{RemoteHosts, RemoteState, StateRows};
+use super::{Fab, FabState, StatePart, VectorPart};
+use crate::device::{Device, Packed, Result, X_STRIDE};
 
 impl<D: Device> Fab<D> {
     /// Rounds done so far.
@@ -100,9 +100,8 @@ impl<D: Device> Fab<D> {
     pub fn parts(&self) -> Vec<(StatePart, usize)> {
         let mut parts = vec![(StatePart::Decay, self.lower().groups * self.lower().agents)];
         for (number, set) in self.state.sets.iter().enumerate() {
-            let ledger = self.state.mixing.ledger().map(|ledger| ledger.parts(number));
-            let all = set.parts().into_iter().chain(ledger.into_iter().flatten());
-            parts.extend(all.map(|(part, words)| (StatePart::of_set(number, part), words)));
+            let of_set = |(part, words)| (StatePart::of_set(number, part), words);
+            parts.extend(set.parts().into_iter().map(of_set));
         }
         if let Some(samples) = &self.state.logits {
             let momentum = samples.momentum.as_ref().map(|_| StatePart::LogitMomentum);
@@ -112,34 +111,29 @@ impl<D: Device> Fab<D> {
         parts
     }
 
-    /// The buffer of a part of the state that is not of exchanged vectors themselves.
+    /// The buffer of a part of the state that is not of exchanged vectors.
     fn buffer(&self, part: StatePart) -> Option<&D::Reals> {
-        let state = &self.state;
+        let FabState { decay, logits, .. } = &self.state;
         match part {
-            StatePart::Decay => Some(&state.decay),
-            StatePart::Logits => state.logits.as_ref().map(|samples| &samples.logits),
-            StatePart::LogitMomentum => Some(&state.logits.as_ref()?.momentum.as_ref()?.accumulator),
-            StatePart::Lower(_) | StatePart::Upper(_) => {
-                let (set, part) = part.in_set()?;
-                state.mixing.ledger()?.buffer(set, part)
-            }
+            StatePart::Decay => Some(decay),
+            StatePart::Logits => logits.as_ref().map(|samples| &samples.logits),
+            StatePart::LogitMomentum => Some(&logits.as_ref()?.momentum.as_ref()?.accumulator),
+            StatePart::Lower(_) | StatePart::Upper(_) => None,
         }
     }
 
     /// The device, and the buffer of a part of the state, to be written.
     fn buffer_mut(&mut self, part: StatePart) -> (&D, Option<&mut D::Reals>) {
-        let (parity, state) = (self.parity(), &mut self.state);
+        let parity = self.parity();
+        let FabState { decay, sets, logits, .. } = &mut self.state;
         let buffer = match (part, part.in_set()) {
-            (_, Some((set, part))) => {
-                let in_ledger = state.mixing.ledger_mut().and_then(|ledger| ledger.buffer_mut(set, part));
-                state.sets.get_mut(set).and_then(|set| set.buffer_mut(part, parity)).or(in_ledger)
-            }
-            (StatePart::Decay, _) => Some(&mut state.decay),
+            (_, Some((set, part))) => sets.get_mut(set).and_then(|set| set.buffer_mut(part, parity)),
+            (StatePart::Decay, _) => Some(decay),
             (StatePart::LogitMomentum, _) => {
-                let momentum = state.logits.as_mut().and_then(|samples| samples.momentum.as_mut());
+                let momentum = logits.as_mut().and_then(|samples| samples.momentum.as_mut());
                 momentum.map(|momentum| &mut momentum.accumulator)
             }
-            _ => state.logits.as_mut().map(|samples| &mut samples.logits),
+            _ => logits.as_mut().map(|samples| &mut samples.logits),
         };
         (&self.device, buffer)
     }
@@ -185,17 +179,14 @@ impl<D: Device> Fab<D> {
     /// The rows of a part; nothing where it has a word for every sample.
     fn rows_of(&self, part: StatePart) -> Option<StateRows> {
         let agents = self.state.config.agents;
-        let rows = |words, owner| Some(StateRows { agents, words, owner });
-        let (part, words) = match part {
+        let words = match part {
             StatePart::Logits | StatePart::LogitMomentum => return None,
-            StatePart::Decay => return rows(1, RowOwner::Agent),
-            StatePart::Lower(part) => (part, self.lower().stride),
-            StatePart::Upper(part) => (part, X_STRIDE),
+            StatePart::Decay => 1,
+            StatePart::Lower(_) => self.lower().stride,
+            StatePart::Upper(_) => X_STRIDE,
         };
-        match part {
-            VectorPart::Mass => rows(words, RowOwner::Sender),
-            _ => rows(words, RowOwner::Agent),
-        }
+        let are_links = matches!(part.in_set(), Some((_, VectorPart::Mass)));
+        Some(StateRows { agents, words, are_links })
     }
 
     /// From now on the state of all agents is that of `hosts`; `sample_owners` has the agent that learns about each sample.

@@ -2,6 +2,8 @@
 
 use fabswarm_shared::scalar::Scalar as _;
 
+use super::FabConfig;
+use super::mixing::ledger::LedgerVectors;
 use super::state_part::VectorPart;
 use crate::device::{Device, Gradient, LedgerReception, Packed, Result, RoundMix};
 
@@ -17,6 +19,8 @@ pub(super) struct ExchangedVectors<D: Device> {
     pub(super) d: [D::Reals; 2],
     pub(super) momentum: Option<MomentumState<D>>,
     pub(super) tracking: Tracking,
+    /// Where they are mixed by a ledger.
+    pub(super) ledger: Option<LedgerVectors<D>>,
 }
 
 /// When trackers take a gradient in.
@@ -60,18 +64,20 @@ impl<D: Device> ExchangedVectors<D> {
     /// Vectors of zero; `v` are decisions that the device reads in its own way.
     pub(super) fn new(
         device: &D,
+        config: &FabConfig,
         packed: Packed,
         v: D::Reals,
         steps: [f64; 2],
-        momentum: f64,
         mixes_at_once: bool,
     ) -> Result<Self> {
         let words = packed.words();
         let (tracking, second) =
             if mixes_at_once { (Tracking::Closed, 0) } else { (Tracking::EveryRound, words) };
         let (t, d) = (device.reals(words)?, [device.reals(words)?, device.reals(second)?]);
-        let momentum = MomentumState::new(device, momentum, words)?;
-        Ok(ExchangedVectors { packed, steps, v, t, d, momentum, tracking })
+        let momentum = MomentumState::new(device, config.momentum, words)?;
+        let ledger =
+            config.ledger.as_ref().map(|ledger| LedgerVectors::new(device, ledger, packed)).transpose()?;
+        Ok(ExchangedVectors { packed, steps, v, t, d, momentum, tracking, ledger })
     }
 
     /// Notes that there is a new gradient, which an open round does not take in.
@@ -123,11 +129,12 @@ impl<D: Device> ExchangedVectors<D> {
         Ok(())
     }
 
-    /// Its own parts that outlive a round, with their words.
+    /// All that outlives a round, with its words.
     pub(super) fn parts(&self) -> Vec<(VectorPart, usize)> {
         let always = [VectorPart::Decisions, VectorPart::Trackers, VectorPart::Gradients];
         let momentum = self.momentum.as_ref().map(|_| VectorPart::Momentum);
-        always.into_iter().chain(momentum).map(|part| (part, self.packed.words())).collect()
+        let own = always.into_iter().chain(momentum).map(|part| (part, self.packed.words()));
+        own.chain(self.ledger.iter().flat_map(LedgerVectors::parts)).collect()
     }
 
     /// The buffer of a part; `parity` is that of the round.
@@ -137,7 +144,9 @@ impl<D: Device> ExchangedVectors<D> {
             VectorPart::Trackers => Some(&self.t),
             VectorPart::Gradients => Some(&self.d[self.tracking.gradient(parity)]),
             VectorPart::Momentum => self.momentum.as_ref().map(|momentum| &momentum.accumulator),
-            _ => None,
+            VectorPart::SentDecisions => self.ledger.as_ref().map(|ledger| &ledger.history.v),
+            VectorPart::SentTrackers => self.ledger.as_ref().map(|ledger| &ledger.history.t),
+            VectorPart::Mass => self.ledger.as_ref().map(|ledger| &ledger.mass),
         }
     }
 
@@ -148,7 +157,9 @@ impl<D: Device> ExchangedVectors<D> {
             VectorPart::Trackers => Some(&mut self.t),
             VectorPart::Gradients => Some(&mut self.d[self.tracking.gradient(parity)]),
             VectorPart::Momentum => self.momentum.as_mut().map(|momentum| &mut momentum.accumulator),
-            _ => None,
+            VectorPart::SentDecisions => self.ledger.as_mut().map(|ledger| &mut ledger.history.v),
+            VectorPart::SentTrackers => self.ledger.as_mut().map(|ledger| &mut ledger.history.t),
+            VectorPart::Mass => self.ledger.as_mut().map(|ledger| &mut ledger.mass),
         }
     }
 
@@ -211,16 +222,16 @@ impl<D: Device> ExchangedVectors<D> {
         Ok(sent)
     }
 
-    /// Trackers, and the gradient in `d[parity]` that they follow, with the strength of ½‖v‖² where there is one.
+    /// Trackers, the gradient in `d[parity]` that they follow, with the strength of ½‖v‖² where there is one, and the ledger.
     pub(super) fn pursuit<'a>(
         &'a mut self,
         parity: usize,
         strengths: Option<&'a D::Reals>,
-    ) -> (&'a mut D::Reals, Gradient<'a, D>) {
+    ) -> (&'a mut D::Reals, Gradient<'a, D>, Option<&'a mut LedgerVectors<D>>) {
         let [even, odd] = &mut self.d;
         let (fresh, last) = if parity == 0 { (even, &*odd) } else { (odd, &*even) };
         let regulariser = strengths.map(|strengths| (&self.v, strengths));
-        (&mut self.t, Gradient { fresh, last, regulariser })
+        (&mut self.t, Gradient { fresh, last, regulariser }, self.ledger.as_mut())
     }
 
     /// The numbers of the vectors that are computed here.
@@ -230,7 +241,7 @@ impl<D: Device> ExchangedVectors<D> {
     }
 
     /// Opens a new epoch because `agent` has lost its memory: it starts from `start` without a gradient, every tracker is its
-    /// gradient, and m is zero. `parity` is that of the last round.
+    /// gradient, m is zero, and nothing waits on a link. `parity` is that of the last round.
     pub(super) fn renew(
         &mut self,
         device: &D,
@@ -255,10 +266,10 @@ impl<D: Device> ExchangedVectors<D> {
                 device.write(&mut momentum.accumulator, at, &nothing)?;
             }
         }
-        Ok(())
+        self.ledger.as_mut().map_or(Ok(()), |ledger| ledger.renew(device))
     }
 
-    /// `Σt − Σd` of the agents that are computed here, word by word.
+    /// `Σt + Σ(what waits) − Σd` of the agents that are computed here, word by word.
     pub(super) fn imbalance(
         &self,
         device: &D,
@@ -279,21 +290,11 @@ impl<D: Device> ExchangedVectors<D> {
                 whole.sizes[at] += d.to_f64().abs();
             }
         }
+        if let Some(ledger) = &self.ledger {
+            ledger.add_waiting(device, &mut whole.sums)?;
+        }
         Ok(whole)
     }
-}
-
-/// Adds the vector of that number to `sums`, with a sign.
-pub(super) fn add_words<D: Device>(
-    device: &D,
-    buffer: &D::Reals,
-    vector: usize,
-    sign: f64,
-    sums: &mut [f64],
-) -> Result<()> {
-    let words = device.read(buffer, vector * sums.len(), sums.len())?;
-    sums.iter_mut().zip(words).for_each(|(sum, word)| *sum += sign * word.to_f64());
-    Ok(())
 }
 
 /// How far trackers and what waits are from the gradients they stand for, word by word.

@@ -74,7 +74,7 @@ impl Fixture {
         let mut gradient = CpuReals::from(vec![f64::NAN; packed.words()]);
         let parameters = CpuReals::from(parameters.to_vec());
         self.device.run(&mut [&mut pass], &parameters, Some(&mut gradient), packed, &self.schedule).unwrap();
-        let losses = self.device.losses(&pass).unwrap();
+        let [losses, _] = self.device.losses_and_hits(&pass).unwrap();
         let weight = |i: usize| {
             let learned =
                 if i % self.program.samples >= 1 { 1.0 / (1.0 + (-self.logits[i]).exp()) } else { 1.0 };

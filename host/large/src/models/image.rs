@@ -20,22 +20,18 @@ const EPSILON: f64 = 1e-5;
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum LayerConfig {
+pub(super) enum LayerConfig {
     /// `x W + b` of all numbers of a sample.
     Dense {
-        /// Outputs.
         units: usize,
-        /// The function of the outputs.
         #[serde(default = "relu")]
         function: Function,
     },
     /// A convolution that keeps the size of its image.
     Convolution {
-        /// Channels of the output.
         filters: usize,
         /// The side of a filter, in pixels.
         kernel: usize,
-        /// The function of the outputs.
         #[serde(default = "relu")]
         function: Function,
     },
@@ -48,7 +44,6 @@ pub enum LayerConfig {
     Norm {},
     /// An encoder layer of BERT with the pixels of an image as its tokens.
     Attention {
-        /// Heads of attention.
         heads: usize,
         /// Units of the network behind it.
         inner: usize,
@@ -101,20 +96,16 @@ impl LayerConfig {
     fn output(&self, [height, width, channels]: [usize; 3]) -> Result<[usize; 3], (String, String)> {
         let is_image = height * width > 1;
         let (what, remedy) = match *self {
-            Self::Dense { units: 1..=MOST_UNITS, .. } => return Ok([1, 1, self.channels(channels)]),
+            Self::Dense { units: units @ 1..=MOST_UNITS, .. } => return Ok([1, 1, units]),
             Self::Dense { units, .. } => (format!("dense with units = {units}"), "set 1 to 65536".to_owned()),
-            Self::Convolution { .. } | Self::Pooling { .. } | Self::Attention { .. } if !is_image => {
-                let what = format!("its input is no image but {channels} numbers");
-                (
-                    what,
-                    "put convolution, pooling and attention before the first dense layer, on images"
-                        .to_owned(),
-                )
-            }
-            Self::Convolution { filters: 1..=MOST_UNITS, kernel, .. }
+            Self::Convolution { .. } | Self::Pooling { .. } | Self::Attention { .. } if !is_image => (
+                format!("its input is no image but {channels} numbers"),
+                "put convolution, pooling and attention before the first dense layer, on images".to_owned(),
+            ),
+            Self::Convolution { filters: filters @ 1..=MOST_UNITS, kernel, .. }
                 if kernel % 2 == 1 && kernel <= MOST_KERNEL =>
             {
-                return Ok([height, width, self.channels(channels)]);
+                return Ok([height, width, filters]);
             }
             Self::Convolution { filters, kernel, .. } => (
                 format!("convolution of {height} x {width} with filters = {filters} and kernel = {kernel}"),
@@ -143,14 +134,6 @@ impl LayerConfig {
             Self::Norm {} => return Ok([height, width, channels]),
         };
         Err((what, remedy))
-    }
-
-    const fn channels(&self, before: usize) -> usize {
-        match *self {
-            Self::Dense { units, .. } => units,
-            Self::Convolution { filters, .. } => filters,
-            Self::Pooling { .. } | Self::Norm {} | Self::Attention { .. } => before,
-        }
     }
 
     /// Lays the layer for images of this height, width and number of channels.

@@ -56,7 +56,7 @@ impl Operand {
 /// An element-wise function that follows a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Function {
+pub(crate) enum Function {
     /// x
     Identity,
     /// max(x, 0)
@@ -126,9 +126,10 @@ pub(crate) struct Activation {
     pub function: Function,
 }
 
-/// A norm by row, with a gain and a shift by column.
+/// A norm by row, with a gain and a shift by column; where there is a bias by column, it is added before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NormShape {
+    pub bias: Option<usize>,
     pub gain: usize,
     pub shift: usize,
     pub rows: usize,
@@ -160,127 +161,46 @@ pub(crate) struct AttentionRows {
 /// the packed gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
+    /// Products of matrices.
     Gemm(Gemm),
     /// `out = function(x + bias)`; in place when `out` is `x`.
-    Activate {
-        x: View,
-        out: View,
-        activation: Activation,
-    },
+    Activate { x: View, out: View, activation: Activation },
     /// `d *= function'`, from the function's output (ReLU, tanh) or what was its input before the bias (GELU).
-    ActivateBackward {
-        saved: View,
-        d: View,
-        activation: Activation,
-    },
+    ActivateBackward { saved: View, d: View, activation: Activation },
     /// Gradient of a bias: sums of `d` by column.
-    BiasGradient {
-        d: View,
-        bias: usize,
-        rows: usize,
-        columns: usize,
-    },
+    BiasGradient { d: View, bias: usize, rows: usize, columns: usize },
     /// Sets words of the gradient to zero, for what is added to afterwards.
-    ClearGradient {
-        offset: usize,
-        words: usize,
-    },
+    ClearGradient { offset: usize, words: usize },
     /// Matrix of patches of every image.
-    Patches {
-        x: View,
-        patches: View,
-        geometry: Geometry,
-    },
+    Patches { x: View, patches: View, geometry: Geometry },
     /// The transposed of [`Op::Patches`]: adds every patch back to its image.
-    PatchesBackward {
-        patches: View,
-        dx: View,
-        geometry: Geometry,
-    },
+    PatchesBackward { patches: View, dx: View, geometry: Geometry },
     /// The maximum of each square.
-    Pool {
-        x: View,
-        out: View,
-        squares: Squares,
-    },
+    Pool { x: View, out: View, squares: Squares },
     /// The first largest element of a square takes the whole gradient.
-    PoolBackward {
-        x: View,
-        d: View,
-        dx: View,
-        squares: Squares,
-    },
+    PoolBackward { x: View, d: View, dx: View, squares: Squares },
     /// Normalises each row of `x + residual + bias`, then scales by column. `saved` are the normalised words and 1/σ.
-    Norm {
-        x: View,
-        residual: Option<View>,
-        bias: Option<usize>,
-        out: View,
-        saved: [View; 2],
-        shape: NormShape,
-    },
+    Norm { x: View, residual: Option<View>, out: View, saved: [View; 2], shape: NormShape },
     /// Gradient of a norm's input.
-    NormBackward {
-        d: View,
-        saved: [View; 2],
-        dx: View,
-        shape: NormShape,
-    },
+    NormBackward { d: View, saved: [View; 2], dx: View, shape: NormShape },
     /// Gradients of gain and shift.
-    NormGradient {
-        d: View,
-        normal: View,
-        shape: NormShape,
-    },
+    NormGradient { d: View, normal: View, shape: NormShape },
     /// Sum of a token's, a position's and (when there are token types) the first type's row.
-    Embed {
-        out: View,
-        tables: EmbeddingTables,
-    },
+    Embed { out: View, tables: EmbeddingTables },
     /// Adds gradients of rows to their tables (cleared before).
-    EmbedBackward {
-        d: View,
-        tables: EmbeddingTables,
-    },
+    EmbedBackward { d: View, tables: EmbeddingTables },
     /// Softmax over the real tokens of each row.
-    AttentionSoftmax {
-        scores: View,
-        rows: AttentionRows,
-    },
+    AttentionSoftmax { scores: View, rows: AttentionRows },
     /// `d ← p (d − Σ p d)`; adds to the gradient of the distance bias (cleared before).
-    AttentionSoftmaxBackward {
-        p: View,
-        d: View,
-        rows: AttentionRows,
-    },
+    AttentionSoftmaxBackward { p: View, d: View, rows: AttentionRows },
     /// First of every `sequence` rows.
-    FirstRows {
-        x: View,
-        out: View,
-        sequence: usize,
-        columns: usize,
-    },
+    FirstRows { x: View, out: View, sequence: usize, columns: usize },
     /// The transposed of [`Op::FirstRows`]: the other rows get zero.
-    FirstRowsBackward {
-        d: View,
-        dx: View,
-        sequence: usize,
-        columns: usize,
-    },
+    FirstRowsBackward { d: View, dx: View, sequence: usize, columns: usize },
     /// Drops words with probability `rate` and scales the rest; the same mask on the way back.
-    Dropout {
-        x: View,
-        out: View,
-        words: usize,
-        rate: f64,
-        layer: u32,
-    },
+    Dropout { x: View, out: View, words: usize, rate: f64, layer: u32 },
     /// Loss and hit of each sample into the batch; `logits` become the weighted gradient.
-    CrossEntropy {
-        logits: View,
-        bias: usize,
-        classes: usize,
-    },
+    CrossEntropy { logits: View, bias: usize, classes: usize },
 }
 
 /// A learned bias of attention scores by bucketed token distance, shared by all layers (MPNet): `[buckets, heads]`.

@@ -7,27 +7,15 @@
 use super::batches::Batches;
 use super::links::TrainingNetwork;
 use super::{Error, TrainingSetup};
-use crate::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabHandle, SlabPool, SlabWriter};
+use crate::device::shared::{OpenedSlabs, SharedMemory, SharedParcel, SlabHandle, SlabPool};
 use crate::device::{Block, Device};
-use crate::fab::parcel_words::ParcelSource;
-use crate::fab::{Exchange, Fab, ParcelPart, ParcelRoute};
+use crate::fab::{Exchange, Fab, ParcelPart, ParcelRoute, ParcelSource};
 
-/// A parcel that this host has for another one.
+/// A parcel that this host has for another one, or that another host has for this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutgoingParcel {
+pub struct HostParcel {
     /// The other host.
-    pub to: usize,
-    /// Its part of a round.
-    pub part: ParcelPart,
-    /// Its length.
-    pub bytes: usize,
-}
-
-/// A parcel that has not come yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExpectedParcel {
-    /// The host that has it.
-    pub from: usize,
+    pub host: usize,
     /// Its part of a round.
     pub part: ParcelPart,
     /// Its length.
@@ -48,34 +36,20 @@ pub fn to_words(bytes: &[u8]) -> Vec<f32> {
 /// The agents of one host, at their start or later.
 #[derive(Debug)]
 pub struct BlockTrainer<'a, D: Device> {
-    prepared: &'a TrainingSetup,
-    links: TrainingNetwork,
+    pub(super) prepared: &'a TrainingSetup,
+    pub(super) links: TrainingNetwork,
     /// The last round whose links were computed.
-    linked: u32,
+    pub(super) linked: u32,
     /// The links of the round that has begun.
-    heard: Option<Exchange>,
-    swarm: Fab<D>,
-    batches: Batches,
-    host: usize,
-    blocks: Vec<Block>,
-    rounds: u32,
+    pub(super) heard: Option<Exchange>,
+    pub(super) swarm: Fab<D>,
+    pub(super) batches: Batches,
+    pub(super) host: usize,
+    pub(super) blocks: Vec<Block>,
+    pub(super) rounds: u32,
 }
 
-impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
-    /// The block of `host`, for a run of `rounds` rounds.
-    pub(super) fn new(
-        prepared: &'a TrainingSetup,
-        links: TrainingNetwork,
-        mut swarm: Fab<D>,
-        mut batches: Batches,
-        host: usize,
-        blocks: Vec<Block>,
-        rounds: u32,
-    ) -> Result<Self, Error> {
-        swarm.begin(&batches.draw(0))?;
-        Ok(BlockTrainer { prepared, links, linked: 0, heard: None, swarm, batches, host, blocks, rounds })
-    }
-
+impl<D: Device<Scalar = f32>> BlockTrainer<'_, D> {
     /// Rounds done.
     pub fn round(&self) -> u32 {
         self.swarm.rounds()
@@ -97,7 +71,7 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     }
 
     /// Begins a round: returns which parcels the other hosts get from this one, in the order in which they need them.
-    pub fn begin_round(&mut self) -> Result<Vec<OutgoingParcel>, Error> {
+    pub fn begin_round(&mut self) -> Result<Vec<HostParcel>, Error> {
         let round = self.round() + 1;
         // After a checkpoint was restored, the rounds before it are gone through again.
         for earlier in self.linked + 1..round {
@@ -108,20 +82,21 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
         for &agent in heard.forgetting() {
             self.swarm.forget(agent, &self.prepared.start, &self.prepared.shards()[agent].train)?;
         }
-        let mut outgoing = Vec::new();
-        for (part, to) in self.other_hosts() {
-            let words = self.swarm.parcel_words(&heard, self.route(self.host, to, part))?;
-            outgoing.push(OutgoingParcel { to, part, bytes: words * size_of::<f32>() });
-        }
-        outgoing.retain(|parcel| parcel.bytes > 0);
         self.heard = Some(heard);
-        Ok(outgoing)
+        Ok(self.parcels(|host, part| self.route(self.host, host, part)))
     }
 
-    /// All hosts but this one, for each part of a round in turn.
-    fn other_hosts(&self) -> impl Iterator<Item = (ParcelPart, usize)> + use<'_, 'a, D> {
-        let others = || (0..self.blocks.len()).filter(|&host| host != self.host);
-        ParcelPart::ALL.into_iter().flat_map(move |part| others().map(move |host| (part, host)))
+    /// The parcels of the round that has begun, for each part of it in turn, where the one of a host has this route.
+    fn parcels(&self, route: impl Fn(usize, ParcelPart) -> ParcelRoute) -> Vec<HostParcel> {
+        let mut parcels = Vec::new();
+        for part in ParcelPart::ALL {
+            for host in (0..self.blocks.len()).filter(|&host| host != self.host) {
+                let words = self.swarm.parcel_words(self.heard(), route(host, part));
+                parcels.push(HostParcel { host, part, bytes: words * size_of::<f32>() });
+            }
+        }
+        parcels.retain(|parcel| parcel.bytes > 0);
+        parcels
     }
 
     fn route(&self, from: usize, to: usize, part: ParcelPart) -> ParcelRoute {
@@ -136,10 +111,13 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     ///
     /// # Panics
     /// When no round has begun.
-    pub fn parcel(&self, outgoing: OutgoingParcel) -> Result<Vec<u8>, Error> {
-        let OutgoingParcel { to, part, bytes } = outgoing;
+    pub fn parcel(&self, HostParcel { host, part, bytes }: HostParcel) -> Result<Vec<u8>, Error> {
         let mut words: Vec<f32> = Vec::with_capacity(bytes / size_of::<f32>());
-        self.swarm.write_parcel(self.heard(), self.route(self.host, to, part), &mut words)?;
+        self.swarm.write_parcel(
+            self.heard(),
+            self.route(self.host, host, part),
+            &mut |from, offset, count| self.swarm.device().append(from, offset, count, &mut words),
+        )?;
         Ok(to_bytes(&words))
     }
 
@@ -149,39 +127,42 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// When no round has begun.
     pub fn shared_parcel(
         &self,
-        outgoing: OutgoingParcel,
+        HostParcel { host, part, bytes }: HostParcel,
         pool: &mut SlabPool<D>,
     ) -> Result<Option<SharedParcel>, Error>
     where
         D: SharedMemory,
     {
-        let OutgoingParcel { to, part, bytes } = outgoing;
-        let (exchange, route) = (self.heard(), self.route(self.host, to, part));
-        let write = |slabs: &mut SlabWriter<'_, D>| self.swarm.write_parcel(exchange, route, slabs);
-        Ok(pool.fill(self.swarm.device(), bytes / size_of::<f32>(), write)?)
+        let (device, route) = (self.swarm.device(), self.route(self.host, host, part));
+        Ok(pool.fill(device, bytes / size_of::<f32>(), |slabs| {
+            self.swarm.write_parcel(self.heard(), route, &mut |from, offset, count| {
+                slabs.copy(device, from, offset, count)
+            })
+        })?)
     }
 
     /// The parcels that this host needs in the round that has begun, in the order in which it needs them.
     ///
     /// # Panics
     /// When no round has begun.
-    pub fn expected(&self) -> Result<Vec<ExpectedParcel>, Error> {
-        let mut expected = Vec::new();
-        for (part, from) in self.other_hosts() {
-            let words = self.swarm.parcel_words(self.heard(), self.route(from, self.host, part))?;
-            expected.push(ExpectedParcel { from, part, bytes: words * size_of::<f32>() });
-        }
-        expected.retain(|parcel| parcel.bytes > 0);
-        Ok(expected)
+    pub fn expected(&self) -> Vec<HostParcel> {
+        self.parcels(|host, part| self.route(host, self.host, part))
     }
 
     /// Takes an expected parcel.
     ///
     /// # Panics
     /// When it is not as long as expected.
-    pub fn take(&mut self, from: usize, part: ParcelPart, parcel: &[u8]) -> Result<(), Error> {
+    pub fn take(&mut self, expected: HostParcel, parcel: &[u8]) -> Result<(), Error> {
         let words = to_words(parcel);
-        self.take_from(from, part, &mut &words[..])
+        let mut rest = &words[..];
+        self.take_from(expected, &mut |device, to, offset, count| {
+            let (next, others) = rest.split_at(count);
+            rest = others;
+            device.write(to, offset, next)
+        })?;
+        assert!(rest.is_empty(), "words too many in a parcel");
+        Ok(())
     }
 
     /// Takes an expected parcel from memory of another process, which is read no more when this returns.
@@ -190,27 +171,27 @@ impl<'a, D: Device<Scalar = f32>> BlockTrainer<'a, D> {
     /// When the device fails, or the memory is invalid.
     pub fn take_shared(
         &mut self,
-        ExpectedParcel { from, part, bytes }: ExpectedParcel,
+        expected: HostParcel,
         slabs: &[SlabHandle],
         opened: &mut OpenedSlabs<D>,
     ) -> Result<(), Error>
     where
         D: SharedMemory,
     {
-        let mut words = opened.read(self.swarm.device(), slabs, bytes / size_of::<f32>())?;
-        self.take_from(from, part, &mut words)?;
+        let mut words = opened.read(self.swarm.device(), slabs, expected.bytes / size_of::<f32>())?;
+        self.take_from(expected, &mut |device, to, offset, count| words.copy(device, to, offset, count))?;
+        assert_eq!(words.left(), 0, "words too many in a parcel");
         Ok(self.swarm.device().wait()?)
     }
 
     fn take_from(
         &mut self,
-        from: usize,
-        part: ParcelPart,
-        words: &mut dyn ParcelSource<D>,
+        HostParcel { host, part, .. }: HostParcel,
+        words: &mut ParcelSource<'_, D>,
     ) -> Result<(), Error> {
-        let route = self.route(from, self.host, part);
-        let Some(heard) = &self.heard else { panic!("no round has begun") };
-        Ok(self.swarm.take_parcel((self.linked, heard), route, words)?)
+        let route = self.route(host, self.host, part);
+        let heard = self.heard.as_ref().expect("a round has begun");
+        Ok(self.swarm.take_parcel(heard, route, words)?)
     }
 
     /// Computes everything up to the gradient, for which the decisions of the other hosts must be there.

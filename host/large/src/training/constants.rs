@@ -23,15 +23,15 @@ pub(super) fn push_sum_rule(scenario: &Scenario) -> Option<PushSumRule> {
 pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
     let (algorithm, training) = (&scenario.algorithm, &scenario.training);
     let regularisation = training.regularisation;
+    let task = match training.method {
+        TrainingMethod::Cleaning => UpperLevel::Cleaning { regularisation },
+        TrainingMethod::Tuning => UpperLevel::Tuning { start: regularisation },
+        TrainingMethod::SingleLevelNoisy
+        | TrainingMethod::SingleLevelAll
+        | TrainingMethod::SingleLevelClean => UpperLevel::SingleLevel { regularisation },
+    };
+    let validation_batch = if training.method.is_bilevel() { training.batch } else { 0 };
     FabConfig {
-        agents: scenario.swarm.agents,
-        task: match training.method {
-            TrainingMethod::Cleaning => UpperLevel::Cleaning { regularisation },
-            TrainingMethod::Tuning => UpperLevel::Tuning { start: regularisation },
-            TrainingMethod::SingleLevelNoisy
-            | TrainingMethod::SingleLevelAll
-            | TrainingMethod::SingleLevelClean => UpperLevel::SingleLevel { regularisation },
-        },
         penalty: algorithm.lambda,
         normalise: algorithm.normalise_by_lambda,
         steps: [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z],
@@ -48,11 +48,10 @@ pub(super) fn config(scenario: &Scenario, ledger: Option<Ledger>) -> FabConfig {
             PenaltyKind::Symmetric => PenaltyForm::Symmetric,
             PenaltyKind::OneSided => PenaltyForm::OneSided,
         },
-        validation_batch: if training.method.is_bilevel() { training.batch } else { 0 },
-        training_batch: training.batch,
         seed: scenario.seed,
         ledger,
         push_sum: push_sum_rule(scenario),
+        ..FabConfig::new(scenario.swarm.agents, task, validation_batch, training.batch)
     }
 }
 

@@ -5,7 +5,7 @@
 //! of which round. Nothing of this is in a checkpoint: it follows from the scenario, so a resumed run goes through it again.
 
 use fabswarm_shared::agent::{MemberSet, Origin};
-use fabswarm_shared::graph::Schedule as _;
+use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::wire;
 use fabswarm_shared::wire::frame::{DATA_HEADER_MAX, DataHeader, Epoch, Frame};
 
@@ -19,19 +19,14 @@ use fabswarm_sim::sealing::{FrameSeal, SwarmKey, refusal_cause};
 use fabswarm_sim::swarm::{SwarmView, ViewRequest};
 use fabswarm_sim::trial::self_weight;
 
+/// The links of a run.
 #[derive(Debug)]
-pub(crate) enum TrainingNetwork {
-    /// Graphs, for push weights.
-    Graphs(WeightedGraphs),
-    /// An air that may do anything to a frame, for the ledger.
-    Air(Box<HeaderAir>),
-}
-
-#[derive(Debug)]
-pub(crate) struct WeightedGraphs {
+pub(crate) struct TrainingNetwork {
     source: LinkSource,
-    /// An air that loses frames although there is no ledger, for comparison with one.
-    headers: Option<Box<HeaderAir>>,
+    /// An air that may do anything to a frame; without it all frames arrive.
+    headers: Option<HeaderAir>,
+    /// Whether agents push by a ledger instead of push weights.
+    has_ledger: bool,
     /// For methods that have push-sum weights.
     push_sum: Option<PushSumWeights>,
 }
@@ -42,67 +37,75 @@ impl TrainingNetwork {
     /// # Errors
     /// When the graphs cannot be had or do not connect the swarm, or faults and algorithm do not go together.
     pub(crate) fn new(scenario: &Scenario) -> Result<(Self, Option<Ledger>), Error> {
-        let agents = scenario.swarm.agents;
+        let (agents, faults) = (scenario.swarm.agents, &scenario.faults);
         check_rule(scenario)?;
         let mut source = LinkSource::new(scenario)?;
         source.check_connectivity(scenario)?;
-        if scenario.algorithm.kind == AlgorithmKind::Fab {
-            let push_sum = push_sum_rule(scenario).map(|rule| PushSumWeights::new(rule, agents));
-            if scenario.has_perfect_air() {
-                let graphs = WeightedGraphs { source, headers: None, push_sum };
-                return Ok((TrainingNetwork::Graphs(graphs), None));
-            }
-            let faults = &scenario.faults;
+        let ledger = if scenario.algorithm.kind == AlgorithmKind::Fab {
             if faults.delay_rounds > 0 || !faults.frozen.0.is_empty() || !faults.crashes.0.is_empty() {
                 return Err(Error::unfit(
                     "plain FAB with large agents takes lost frames, but neither late ones nor agents that freeze or crash",
                     "set algorithm.kind to \"ledger\", or faults.delay_rounds, faults.frozen and faults.crashes back to their defaults",
                 ));
             }
-            let headers = Some(Box::new(HeaderAir::new(scenario, 0)?));
-            return Ok((TrainingNetwork::Graphs(WeightedGraphs { source, headers, push_sum }), None));
-        }
-        if !(2..=MemberSet::CAPACITY).contains(&agents) {
-            return Err(Error::unfit(
-                "a ledger works among 2 to 1024 agents",
-                "change swarm.agents, or set algorithm.kind to \"fab\"",
-            ));
-        }
-        let audiences = source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX));
-        let sizes: Vec<u32> = audiences.iter().map(|audience| audience.len() as u32).collect();
-        let keep = self_weight(scenario, &source, &sizes);
-        let ledger = Ledger { keep, late_rounds: scenario.late_rounds(), audiences };
-        let headers = HeaderAir::new(scenario, ledger.late_rounds)?;
-        Ok((TrainingNetwork::Air(Box::new(headers)), Some(ledger)))
+            None
+        } else {
+            if !(2..=MemberSet::CAPACITY).contains(&agents) {
+                return Err(Error::unfit(
+                    "a ledger works among 2 to 1024 agents",
+                    "change swarm.agents, or set algorithm.kind to \"fab\"",
+                ));
+            }
+            let audiences = source.audiences(u32::try_from(scenario.swarm.rounds).unwrap_or(u32::MAX));
+            let sizes: Vec<u32> = audiences.iter().map(|audience| audience.len() as u32).collect();
+            let keep = self_weight(scenario, &source, &sizes);
+            Some(Ledger { keep, late_rounds: scenario.late_rounds(), audiences })
+        };
+        let headers = match &ledger {
+            Some(ledger) => Some(HeaderAir::new(scenario, ledger.late_rounds)?),
+            None if scenario.has_perfect_air() => None,
+            // An air that loses frames although there is no ledger, for comparison with one.
+            None => Some(HeaderAir::new(scenario, 0)?),
+        };
+        let push_sum = push_sum_rule(scenario).map(|rule| PushSumWeights::new(rule, agents));
+        Ok((TrainingNetwork { source, headers, has_ledger: ledger.is_some(), push_sum }, ledger))
     }
 
     /// The links of `round`; rounds come in ascending order, from 1 on.
     pub(crate) fn round(&mut self, round: u32) -> Exchange {
         let slot = round.saturating_sub(1);
-        match self {
-            TrainingNetwork::Graphs(graphs) => graphs.round(slot),
-            TrainingNetwork::Air(headers) => Exchange::Ledger(headers.round(slot)),
+        let received = match self.headers.as_mut().map(|headers| headers.round(slot)) {
+            Some(received) if self.has_ledger => return Exchange::Ledger(received),
+            received => received,
+        };
+        let heard = heard_in(&self.source, slot);
+        let mut arrived = heard.clone();
+        if let Some(LedgerExchange { ages, .. }) = received {
+            for (receiver, senders) in arrived.iter_mut().enumerate() {
+                senders.retain(|sender| ages[receiver * heard.len() + sender] > 0);
+            }
         }
+        let (pull, push) = MixingMatrix::over_losses(&heard, &arrived);
+        Exchange::Weights(match &mut self.push_sum {
+            Some(weights) => weights.step(push),
+            None => WeightExchange { pull, push, factors: None },
+        })
     }
 
     /// Agents and links after `round` rounds.
     pub(crate) fn view(&self, round: u32, request: &ViewRequest) -> SwarmView {
-        match self {
-            TrainingNetwork::Graphs(WeightedGraphs { source, headers: None, .. }) => {
-                let heard = heard_in(source, round.saturating_sub(1));
+        match &self.headers {
+            Some(headers) => SwarmView::of_air(&headers.air, round, request),
+            None => {
+                let heard = heard_in(&self.source, round.saturating_sub(1));
                 SwarmView::of_graph(&heard, round.into(), request)
             }
-            TrainingNetwork::Graphs(WeightedGraphs { headers: Some(headers), .. })
-            | TrainingNetwork::Air(headers) => SwarmView::of_air(&headers.air, round, request),
         }
     }
 
     /// The air that carries the frames, where they may get lost.
     pub(crate) fn air(&self) -> Option<&Air> {
-        match self {
-            TrainingNetwork::Graphs(graphs) => graphs.headers.as_ref().map(|headers| &headers.air),
-            TrainingNetwork::Air(headers) => Some(&headers.air),
-        }
+        self.headers.as_ref().map(|headers| &headers.air)
     }
 }
 
@@ -132,37 +135,19 @@ fn check_rule(scenario: &Scenario) -> Result<(), Error> {
     }
 }
 
-impl WeightedGraphs {
-    fn round(&mut self, slot: u32) -> Exchange {
-        let heard = heard_in(&self.source, slot);
-        let mut arrived = heard.clone();
-        if let Some(headers) = &mut self.headers {
-            let ages = headers.round(slot).ages;
-            for (receiver, senders) in arrived.iter_mut().enumerate() {
-                senders.retain(|sender| ages[receiver * heard.len() + sender] > 0);
-            }
-        }
-        let (pull, push) = MixingMatrix::over_losses(&heard, &arrived);
-        match &mut self.push_sum {
-            Some(weights) => Exchange::Weights(weights.step(push)),
-            None => Exchange::Weights(WeightExchange { pull, push, factors: None }),
-        }
-    }
-}
-
 /// Whom each agent should hear in `slot`.
-fn heard_in(source: &LinkSource, slot: u32) -> Vec<Vec<usize>> {
+pub(crate) fn heard_in(graphs: &impl Schedule, slot: u32) -> Vec<Vec<usize>> {
     let senders_of = |agent| {
         let mut senders = Vec::new();
-        source.heard_by(agent, slot, |sender| senders.push(sender));
+        graphs.heard_by(agent, slot, |sender| senders.push(sender));
         senders
     };
-    (0..source.agents()).map(senders_of).collect()
+    (0..graphs.agents()).map(senders_of).collect()
 }
 
 /// An air that carries only the headers of frames.
 #[derive(Debug)]
-pub(crate) struct HeaderAir {
+struct HeaderAir {
     air: Air,
     seals: Vec<FrameSeal>,
     /// The round of the last frame each receiver took of each sender, in this epoch.
@@ -222,7 +207,7 @@ impl HeaderAir {
             ages[link] = age + 1;
             FrameVerdict::Taken
         });
-        LedgerExchange { ages, awake, forgetting }
+        LedgerExchange { round: slot + 1, ages, awake, forgetting }
     }
 
     /// Starts agents again whose crash is over, and opens a new epoch when one of them comes back without its memory. All
@@ -343,19 +328,8 @@ mod tests {
     }
 
     #[test]
-    fn incompatible_keys_are_refused_with_remedy() {
-        let refusal =
-            |change: fn(&mut Scenario)| TrainingNetwork::new(&scenario(change)).unwrap_err().to_string();
-        let faults = refusal(|scenario| {
-            scenario.algorithm.kind = AlgorithmKind::Fab;
-            scenario.faults.delay_rounds = 1;
-        });
-        assert!(faults.contains("set algorithm.kind to \"ledger\""), "{faults}");
-        assert!(refusal(|scenario| scenario.swarm.agents = 1).contains("2 to 1024 agents"));
-        let torn = refusal(|scenario| {
-            scenario.network.topology = TopologyKind::ErdosRenyi;
-            scenario.network.edge_probability = 0.0;
-        });
-        assert!(torn.contains("network.edge_probability"), "{torn}");
+    fn a_ledger_of_one_agent_is_refused() {
+        let refused = TrainingNetwork::new(&scenario(|scenario| scenario.swarm.agents = 1)).unwrap_err();
+        assert!(refused.to_string().contains("2 to 1024 agents"), "{refused}");
     }
 }

@@ -177,17 +177,15 @@ impl TrainingSetup {
 
     /// The samples that each agent draws its batches from.
     pub(super) fn lists(&self, method: TrainingMethod) -> Lists {
-        let each = |pick: &dyn Fn(&DataShard) -> Vec<u32>| self.shards.iter().map(pick).collect::<Vec<_>>();
-        let (train, validation) =
-            (|shard: &DataShard| shard.train.clone(), |shard: &DataShard| shard.validation.clone());
+        let each = |pick: fn(&DataShard) -> Vec<u32>| self.shards.iter().map(pick).collect::<Vec<_>>();
+        let (training, validation) =
+            (each(|shard| shard.train.clone()), each(|shard| shard.validation.clone()));
         match method {
-            TrainingMethod::Cleaning | TrainingMethod::Tuning => {
-                Lists { validation: each(&validation), training: each(&train) }
-            }
-            TrainingMethod::SingleLevelNoisy => Lists { training: each(&train), ..Lists::default() },
-            TrainingMethod::SingleLevelClean => Lists { training: each(&validation), ..Lists::default() },
+            TrainingMethod::Cleaning | TrainingMethod::Tuning => Lists { validation, training },
+            TrainingMethod::SingleLevelNoisy => Lists { training, ..Lists::default() },
+            TrainingMethod::SingleLevelClean => Lists { training: validation, ..Lists::default() },
             TrainingMethod::SingleLevelAll => Lists {
-                training: each(&|shard: &DataShard| [&shard.train[..], &shard.validation].concat()),
+                training: each(|shard| [&shard.train[..], &shard.validation].concat()),
                 ..Lists::default()
             },
         }
@@ -210,11 +208,6 @@ impl TrainingSetup {
         let width = self.model.input().width();
         let parts = [&self.data.train.inputs, &self.data.test.inputs];
         let (mut features, mut tokens, mut lengths) = (None, None, None);
-        let indices = |words: &[u32]| -> Result<D::Indices, Error> {
-            let mut buffer = device.indices(words.len())?;
-            device.write_indices(&mut buffer, words)?;
-            Ok(buffer)
-        };
         match self.model.input() {
             Input::Features { .. } => {
                 let mut buffer = device.reals(self.samples() * width)?;
@@ -249,7 +242,7 @@ impl TrainingSetup {
                     // A softmax over no token has no value.
                     used.extend(texts.used.iter().map(|&used| used.max(1)));
                 }
-                (tokens, lengths) = (Some(indices(&ids)?), Some(indices(&used)?));
+                (tokens, lengths) = (Some(device.indices_of(&ids)?), Some(device.indices_of(&used)?));
             }
         }
         Ok(DeviceDataset {
@@ -258,7 +251,7 @@ impl TrainingSetup {
             features,
             tokens,
             lengths,
-            labels: indices(&self.labels())?,
+            labels: device.indices_of(&self.labels())?,
         })
     }
 }

@@ -20,7 +20,6 @@ pub struct TrainingPlan<'a, D> {
     device: D,
     prepared: &'a TrainingSetup,
     resolved: &'a ResolvedScenario,
-    own: Block,
     links: TrainingNetwork,
     config: FabConfig,
     length: RunLength,
@@ -58,10 +57,10 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
             ..resolved.scenario.clone()
         };
         let (links, ledger) = TrainingNetwork::new(&scenario)?;
-        let config = config(&scenario, ledger);
-        let plan = MemoryPlan::of_block(&device, &prepared.model, &config, prepared.samples(), own);
+        let config = FabConfig { own, ..config(&scenario, ledger) };
+        let plan = MemoryPlan::new(&device, &prepared.model, &config, prepared.samples());
         plan.check(&device, &prepared.model, &config, prepared.samples())?;
-        Ok(TrainingPlan { device, prepared, resolved, own, links, config, length, plan })
+        Ok(TrainingPlan { device, prepared, resolved, links, config, length, plan })
     }
 
     /// The device that computes the agents.
@@ -100,12 +99,21 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
     /// # Errors
     /// When the device fails.
     pub fn start_block(self, host: usize, blocks: Vec<Block>) -> Result<BlockTrainer<'a, D>, Error> {
-        let TrainingPlan { device, prepared, resolved, own, links, config, length, .. } = self;
+        let (prepared, rounds) = (self.prepared, self.length.rounds);
+        let (links, mut swarm, mut batches) = self.allocate()?;
+        swarm.begin(&batches.draw(0))?;
+        let (linked, heard) = (0, None);
+        Ok(BlockTrainer { prepared, links, linked, heard, swarm, batches, host, blocks, rounds })
+    }
+
+    /// The agents in the device's memory, before their first gradient, with their links and batches.
+    fn allocate(self) -> Result<(TrainingNetwork, Fab<D>, Batches), Error> {
+        let TrainingPlan { device, prepared, resolved, links, config, .. } = self;
         let training = &resolved.scenario.training;
         let data = prepared.on_device(&device)?;
-        let swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
+        let swarm = Fab::new(device, &prepared.model, config, data, &prepared.start)?;
         let batches = Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
-        BlockTrainer::new(prepared, links, swarm, batches, host, blocks, length.rounds)
+        Ok((links, swarm, batches))
     }
 
     fn start_on(
@@ -113,29 +121,25 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
         hosts: Option<Box<dyn RemoteHosts<f32>>>,
         checkpoint: Option<&mut Checkpoint>,
     ) -> Result<Trainer<'a, D>, Error> {
-        let TrainingPlan { device, prepared, resolved, own, mut links, config, length, plan } = self;
-        let training = &resolved.scenario.training;
+        let TrainingPlan { prepared, resolved, length, .. } = self;
+        let planned_bytes = self.plan.total();
         if let Some(checkpoint) = &checkpoint {
             checkpoint.check_data(prepared.digest())?;
+            if checkpoint.round > length.rounds {
+                let done = checkpoint.round.div_ceil(length.epoch);
+                let remedy = format!("the run has done {done} epochs already; give at least as many");
+                let epochs = resolved.scenario.training.epochs;
+                return Err(Error::setting("training.epochs", epochs, remedy));
+            }
         }
-        if let Some(checkpoint) = &checkpoint
-            && checkpoint.round > length.rounds
-        {
-            let done = checkpoint.round.div_ceil(length.epoch);
-            let remedy = format!("the run has done {done} epochs already; give at least as many");
-            return Err(Error::setting("training.epochs", training.epochs, remedy));
-        }
-        let data = prepared.on_device(&device)?;
-        let mut swarm = Fab::of_block(device, &prepared.model, config, data, &prepared.start, own)?;
+        let (mut links, mut swarm, mut batches) = self.allocate()?;
         let is_watched = hosts.is_some();
         if let Some(hosts) = hosts {
             swarm.watch(hosts, prepared.sample_owners());
         }
-        let mut batches =
-            Batches::new(prepared.lists(training.method), training.batch, resolved.scenario.seed);
-        let seconds_before = checkpoint.as_ref().map_or(0.0, |checkpoint| checkpoint.seconds);
-        let checkpointed = checkpoint.as_ref().map(|checkpoint| checkpoint.round);
+        let (mut seconds_before, mut checkpointed) = (0.0, None);
         if let Some(checkpoint) = checkpoint {
+            (seconds_before, checkpointed) = (checkpoint.seconds, Some(checkpoint.round));
             if let Some(hosts) = swarm.hosts() {
                 hosts.set_rounds(checkpoint.round)?;
             }
@@ -150,7 +154,7 @@ impl<'a, D: Device<Scalar = f32>> TrainingPlan<'a, D> {
             resolved,
             links,
             length,
-            planned_bytes: plan.total(),
+            planned_bytes,
             checkpointed,
             swarm,
             batches,

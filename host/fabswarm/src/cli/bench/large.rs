@@ -94,16 +94,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// Prints how fast a GPU mixes, and what part of its copy that is.
 fn show_mixing(agents: usize, words: usize) -> Result<()> {
-    let rates = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
-    outln!("job=mixing agents={agents} words={words} copy {:.2} TB/s", rates.copy / 1e12);
-    let named = [
-        ("pull", rates.pull),
-        ("push", rates.push),
-        ("push with regulariser", rates.push_with_regulariser),
-        ("round", rates.round),
-    ];
-    for (name, rate) in named {
-        outln!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / rates.copy);
+    let (copy, ways) = bench::bandwidths(&Cuda::new(Precision::F32)?, agents, words)?;
+    outln!("job=mixing agents={agents} words={words} copy {:.2} TB/s", copy / 1e12);
+    for (name, rate) in ways {
+        outln!("  {name}: {:.2} TB/s, {:.1} % of copy", rate / 1e12, 100.0 * rate / copy);
     }
     Ok(())
 }

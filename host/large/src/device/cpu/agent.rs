@@ -1,9 +1,10 @@
-//! The memory of one agent during a pass.
+//! One agent during a pass: its memory, and which function does which operation.
 
 use std::ops::Range;
 
+use super::{images, matrix, norms, pointwise, text};
 use crate::program::arena::Arena;
-use crate::program::{Buffer, BufferPrecision, Id, MemorySpace, View};
+use crate::program::{Buffer, BufferPrecision, Id, MemorySpace, Op, View};
 use crate::real::Real;
 
 /// The memory that one agent reads and writes during a pass.
@@ -20,6 +21,44 @@ pub(super) struct AgentPass<'a, S> {
     pub hits: &'a mut [S],
     /// Seed (low, high), round and number of the model: the key of its dropout masks.
     pub stream: [u32; 4],
+}
+
+impl<S: Real> AgentPass<'_, S> {
+    /// Runs operations in order.
+    pub(super) fn run(&mut self, ops: &[Op], arena: &Arena, buffers: &[Buffer], words: &mut [S]) {
+        let mut memory = Workspace { arena, buffers, words };
+        for op in ops {
+            self.step(op, &mut memory);
+        }
+    }
+
+    fn step(&mut self, op: &Op, memory: &mut Workspace<'_, S>) {
+        match *op {
+            Op::Gemm(ref gemm) => matrix::gemm(self, memory, gemm),
+            Op::Activate { .. }
+            | Op::ActivateBackward { .. }
+            | Op::BiasGradient { .. }
+            | Op::Dropout { .. } => {
+                pointwise::step(self, memory, op);
+            }
+            Op::CrossEntropy { logits, bias, classes } => {
+                pointwise::cross_entropy(self, memory.one(logits), bias, classes)
+            }
+            Op::ClearGradient { offset, words } => self.gradient[offset..offset + words].fill(S::ZERO),
+            Op::Patches { .. } | Op::PatchesBackward { .. } | Op::Pool { .. } | Op::PoolBackward { .. } => {
+                images::step(self, memory, op);
+            }
+            Op::Norm { .. } | Op::NormBackward { .. } | Op::NormGradient { .. } => {
+                norms::step(self, memory, op)
+            }
+            Op::Embed { .. }
+            | Op::EmbedBackward { .. }
+            | Op::AttentionSoftmax { .. }
+            | Op::AttentionSoftmaxBackward { .. }
+            | Op::FirstRows { .. }
+            | Op::FirstRowsBackward { .. } => text::step(self, memory, op),
+        }
+    }
 }
 
 /// Intermediate buffers of one agent and where each lies.

@@ -33,13 +33,13 @@ pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace
         Op::Pool { x, out, squares } => {
             let (out, others) = memory.split(out);
             let x = others.read(x, (agent.parameters, agent.features));
-            for_each_square(squares, |at, taps| out[at] = x[first_largest(x, taps)]);
+            for_each_square(squares, |at, start| out[at] = x[first_largest(x, squares, start)]);
         }
         Op::PoolBackward { x, d, dx, squares } => {
             let [x, d, dx] = memory.many([x, d, dx]);
-            for_each_square(squares, |at, taps| {
-                taps.clone().for_each(|tap| dx[tap] = S::ZERO);
-                dx[first_largest(x, taps)] = d[at];
+            for_each_square(squares, |at, start| {
+                taps(squares, start).for_each(|tap| dx[tap] = S::ZERO);
+                dx[first_largest(x, squares, start)] = d[at];
             });
         }
         _ => panic!("{op:?} is not an operation on images"),
@@ -65,42 +65,23 @@ fn for_each_tap(g: Geometry, mut visit: impl FnMut(usize, Option<usize>)) {
     }
 }
 
-/// Visits each output word of a pooling with the input words of its square.
-fn for_each_square(squares: Squares, mut visit: impl FnMut(usize, Taps)) {
+/// Visits each output word of a pooling with the first input word of its square.
+fn for_each_square(squares: Squares, mut visit: impl FnMut(usize, usize)) {
     let Squares { height, width, channels, size, .. } = squares;
     let (out_height, out_width) = (height / size, width / size);
     for at in 0..squares.pooled_words() {
         let (channel, place) = (at % channels, at / channels);
         let (out_x, out_y, image) =
             (place % out_width, place / out_width % out_height, place / out_width / out_height);
-        let start = ((image * height + out_y * size) * width + out_x * size) * channels + channel;
-        visit(at, Taps { start, row: width * channels, channels, size, next: 0 });
+        visit(at, ((image * height + out_y * size) * width + out_x * size) * channels + channel);
     }
 }
 
-/// Input words of one square, row by row.
-#[derive(Clone, Debug)]
-struct Taps {
-    start: usize,
-    row: usize,
-    channels: usize,
-    size: usize,
-    next: usize,
+/// Input words of the square that begins at `start`, row by row.
+fn taps(Squares { width, channels, size, .. }: Squares, start: usize) -> impl Iterator<Item = usize> {
+    (0..size * size).map(move |tap| start + (tap / size * width + tap % size) * channels)
 }
 
-impl Iterator for Taps {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        let tap = self.next;
-        self.next += 1;
-        (tap < self.size * self.size)
-            .then(|| self.start + tap / self.size * self.row + tap % self.size * self.channels)
-    }
-}
-
-fn first_largest<S: Real>(x: &[S], mut taps: Taps) -> usize {
-    let first = taps.start;
-    taps.next = 1;
-    taps.fold(first, |best, tap| if x[tap] > x[best] { tap } else { best })
+fn first_largest<S: Real>(x: &[S], squares: Squares, start: usize) -> usize {
+    taps(squares, start).skip(1).fold(start, |best, tap| if x[tap] > x[best] { tap } else { best })
 }

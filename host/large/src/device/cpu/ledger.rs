@@ -15,7 +15,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use crate::device::{BroadcastHistory, Gradient, LedgerReception, Packed};
+use crate::device::{BroadcastHistory, Gradient, LedgerReception};
 use crate::real::Real;
 
 /// Words of one agent that stay in cache while its neighbours' are added.
@@ -26,10 +26,9 @@ pub(super) fn record_broadcast<S: Real>(
     history: &mut BroadcastHistory<Cpu<S>>,
     v: &[S],
     t: &[S],
-    packed: Packed,
     reception: &LedgerReception<Cpu<S>>,
 ) {
-    let now = history.place(packed, reception.round[0], 0, 0);
+    let (packed, now) = (history.packed, history.place(reception.round[0], 0, 0));
     let decisions = history.v[now..now + packed.words()].par_chunks_mut(packed.stride);
     let own = decisions.zip(v.par_chunks(packed.stride)).enumerate();
     own.filter(|(vector, _)| packed.is_own(*vector))
@@ -47,21 +46,21 @@ pub(super) fn record_broadcast<S: Real>(
 /// `v_i ← mean of v_i and what i receives − η t_i`, or only the mean without t.
 pub(super) fn pull<S: Real>(
     v: &mut [S],
-    packed: Packed,
     history: &BroadcastHistory<Cpu<S>>,
     reception: &LedgerReception<Cpu<S>>,
     descent: Option<(&[S], [S; 2])>,
 ) {
+    let packed = history.packed;
     v.par_chunks_mut(packed.stride).enumerate().for_each(|(vector, v)| {
         let (group, receiver) = (vector / packed.agents, vector % packed.agents);
         if !packed.own.has(receiver) || reception.awake[receiver] == 0 {
             return;
         }
-        let heard: Vec<usize> = senders(reception, packed, receiver)
-            .map(|(sender, age)| {
-                history.place(packed, reception.round[0], age, group * packed.agents + sender)
-            })
-            .collect();
+        let ages = reception.ages[receiver * packed.agents..][..packed.agents].iter().enumerate();
+        let place = |(sender, &age): (usize, &u32)| {
+            history.place(reception.round[0], age as usize - 1, group * packed.agents + sender)
+        };
+        let heard: Vec<usize> = ages.filter(|&(_, &age)| age > 0).map(place).collect();
         let weight = S::ONE / S::from_f64((heard.len() + 1) as f64);
         for (tile, v) in v.chunks_mut(TILE).enumerate() {
             heard.iter().for_each(|from| add(v, &history.v[from + tile * TILE..]));
@@ -80,11 +79,11 @@ pub(super) fn track<S: Real>(
     t: &mut [S],
     mass: &mut [S],
     gradient: Gradient<'_, Cpu<S>>,
-    packed: Packed,
     history: &BroadcastHistory<Cpu<S>>,
     reception: &LedgerReception<Cpu<S>>,
 ) {
     let Gradient { fresh, last, regulariser } = gradient;
+    let packed = history.packed;
     let (agents, stride) = (packed.agents, packed.stride);
     let links = mass.par_chunks_mut((agents - 1) * stride);
     let own = t.par_chunks_mut(stride).zip(fresh.par_chunks_mut(stride)).zip(last.par_chunks(stride));
@@ -109,8 +108,7 @@ pub(super) fn track<S: Real>(
             let (share, age) =
                 (reception.shares[receiver * agents + sender], reception.ages[receiver * agents + sender]);
             let from = group * agents + sender;
-            let tracker_at =
-                |age| &history.t[history.place(packed, reception.round[0], age, from)..][..stride];
+            let tracker_at = |age| &history.t[history.place(reception.round[0], age, from)..][..stride];
             if !packed.own.has(sender) {
                 if is_own && age > 0 {
                     add(t, link);
@@ -153,89 +151,7 @@ fn recent<S: Real>(since: &[&[S]], share: S, word: usize) -> S {
     since.iter().fold(S::ZERO, |sum, t| sum + share * t[word])
 }
 
-/// Senders that `receiver` gets something from, with its age.
-fn senders<S: Real>(
-    reception: &LedgerReception<Cpu<S>>,
-    packed: Packed,
-    receiver: usize,
-) -> impl Iterator<Item = (usize, usize)> {
-    let row = &reception.ages[receiver * packed.agents..][..packed.agents];
-    row.iter().enumerate().filter(|&(_, &age)| age > 0).map(|(sender, &age)| (sender, age as usize - 1))
-}
-
 #[inline(always)]
 fn add<S: Real>(to: &mut [S], words: &[S]) {
     to.iter_mut().zip(words).for_each(|(to, &word)| *to += word);
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::device::cpu::CpuReals;
-    use crate::synthetic;
-
-    const AGENTS: usize = 4;
-    const DEPTH: usize = 3;
-    const PACKED: Packed = Packed::whole(2, AGENTS, 64);
-
-    /// Sum over vectors of every column of every group, where each group has `vectors` of them.
-    fn totals(buffer: &[f64], vectors: usize) -> Vec<f64> {
-        let group = |group: &[f64]| -> Vec<f64> {
-            (0..PACKED.stride).map(|column| group.iter().skip(column).step_by(PACKED.stride).sum()).collect()
-        };
-        buffer.chunks(vectors * PACKED.stride).flat_map(group).collect()
-    }
-
-    proptest! {
-        /// For any links, delays and outages, trackers and waiting mass sum to gradients.
-        #[test]
-        fn mass_is_conserved(
-            rounds in prop::collection::vec(
-                (prop::collection::vec(0..=DEPTH as u32, AGENTS * AGENTS), prop::collection::vec(0..4u32, AGENTS)),
-                1..12,
-            )
-        ) {
-            let words = PACKED.words();
-            let reals = |seed| CpuReals::from(synthetic::words(seed, words));
-            let (mut t, mut d, v) = (reals(1), reals(1), reals(2));
-            let mut mass = CpuReals::new((AGENTS - 1) * words);
-            let [old_v, old_t] = [(); 2].map(|()| CpuReals::new(DEPTH * words));
-            let mut history = BroadcastHistory { depth: DEPTH, v: old_v, t: old_t };
-            let share = 0.1 / (AGENTS - 1) as f64;
-            let shares = (0..AGENTS * AGENTS).map(|link| if link % (AGENTS + 1) == 0 { 0.9 } else { share });
-            let mut reception: LedgerReception<Cpu<f64>> = LedgerReception {
-                ages: vec![0; AGENTS * AGENTS],
-                awake: vec![1; AGENTS],
-                round: vec![0],
-                shares: shares.collect::<Vec<f64>>().into(),
-            };
-            // A frame is newer than the last one of its link.
-            let mut newest = [-1_i64; AGENTS * AGENTS];
-            for (round, (ages, awake)) in rounds.into_iter().enumerate() {
-                reception.round = vec![round as u32];
-                reception.awake = awake.iter().map(|&draw| u32::from(draw > 0)).collect();
-                for link in 0..AGENTS * AGENTS {
-                    let sent = round as i64 + 1 - i64::from(ages[link]);
-                    let is_heard = ages[link] > 0
-                        && link % (AGENTS + 1) != 0
-                        && reception.awake[link / AGENTS] == 1
-                        && sent > newest[link]
-                        && sent >= 0;
-                    reception.ages[link] = if is_heard { ages[link] } else { 0 };
-                    newest[link] = if is_heard { sent } else { newest[link] };
-                }
-                record_broadcast(&mut history, &v, &t, PACKED, &reception);
-                let mut fresh = reals(10 + round as u32);
-                let gradient = Gradient { fresh: &mut fresh, last: &d, regulariser: None };
-                track(&mut t, &mut mass, gradient, PACKED, &history, &reception);
-                d = fresh;
-                let held = totals(&t, AGENTS).into_iter().zip(totals(&mass, AGENTS * (AGENTS - 1)));
-                for ((held, waits), expected) in held.zip(totals(&d, AGENTS)) {
-                    prop_assert!((held + waits - expected).abs() < 1e-9, "{held} + {waits} is not {expected}");
-                }
-            }
-        }
-    }
 }

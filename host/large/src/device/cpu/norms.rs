@@ -9,8 +9,8 @@ use crate::real::Real;
 /// When `op` belongs to another file.
 pub(super) fn step<S: Real>(agent: &mut AgentPass<'_, S>, memory: &mut Workspace<'_, S>, op: &Op) {
     match *op {
-        Op::Norm { x, residual, bias, out, saved: [normal, inverse], shape } => {
-            let NormShape { gain, shift, columns, epsilon, .. } = shape;
+        Op::Norm { x, residual, out, saved: [normal, inverse], shape } => {
+            let NormShape { bias, gain, shift, columns, epsilon, .. } = shape;
             let parameter = |offset: usize| &agent.parameters[offset..offset + columns];
             {
                 // The sum that is normalised goes through `normal`, which ends up holding the normalised words.

@@ -2,19 +2,15 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
 use super::Cpu;
 use super::CpuReals;
 use crate::device::shared::{SLAB_WORDS, SharedMemory, SlabPlace};
 use crate::device::{Result, not_shared};
-use fabswarm_diagnostic::Diagnostic;
 
 const SLAB_BYTES: u64 = (SLAB_WORDS * size_of::<f32>()) as u64;
-
-fn failed(error: io::Error) -> Diagnostic {
-    not_shared(error)
-}
 
 /// Where a word of a slab is.
 ///
@@ -42,15 +38,11 @@ impl SharedMemory for Cpu<f32> {
     /// A process may have 1,024 files open, where nobody has allowed it more, and opens those of other hosts as well.
     const MOST_SLABS: usize = 256;
 
-    fn new_slab(&self) -> Result<File> {
-        let file = nameless_file().map_err(failed)?;
-        file.set_len(SLAB_BYTES).map_err(failed)?;
-        Ok(file)
-    }
-
-    fn place_of(&self, slab: &File) -> Result<SlabPlace> {
-        use std::os::fd::AsRawFd as _;
-        Ok(SlabPlace::File { process: std::process::id(), number: slab.as_raw_fd() })
+    fn new_slab(&self) -> Result<(File, SlabPlace)> {
+        let file = nameless_file().map_err(not_shared)?;
+        file.set_len(SLAB_BYTES).map_err(not_shared)?;
+        let place = SlabPlace::File { process: std::process::id(), number: file.as_raw_fd() };
+        Ok((file, place))
     }
 
     fn open_slab(&self, place: &SlabPlace) -> Result<File> {
@@ -59,20 +51,20 @@ impl SharedMemory for Cpu<f32> {
         };
         let path = format!("/proc/{process}/fd/{number}");
         // To open some kinds of files is to wait for somebody.
-        let found = fs::metadata(&path).map_err(failed)?;
+        let found = fs::metadata(&path).map_err(not_shared)?;
         if !found.is_file() || found.len() != SLAB_BYTES {
             return Err(not_shared(format!("{path} is not a slab")));
         }
-        File::open(&path).map_err(failed)
+        File::open(&path).map_err(not_shared)
     }
 
     fn write_slab(&self, to: &File, at: usize, words: &[f32]) -> Result<()> {
-        to.write_all_at(bytemuck::cast_slice(words), byte_at(at, words.len())).map_err(failed)
+        to.write_all_at(bytemuck::cast_slice(words), byte_at(at, words.len())).map_err(not_shared)
     }
 
     fn read_slab(&self, from: &File, at: usize, words: usize) -> Result<Vec<f32>> {
         let mut found = vec![0.0_f32; words];
-        from.read_exact_at(bytemuck::cast_slice_mut(&mut found), byte_at(at, words)).map_err(failed)?;
+        from.read_exact_at(bytemuck::cast_slice_mut(&mut found), byte_at(at, words)).map_err(not_shared)?;
         Ok(found)
     }
 
@@ -96,6 +88,6 @@ impl SharedMemory for Cpu<f32> {
         offset: usize,
     ) -> Result<()> {
         let place = bytemuck::cast_slice_mut(&mut to[offset..offset + words]);
-        from.read_exact_at(place, byte_at(at, words)).map_err(failed)
+        from.read_exact_at(place, byte_at(at, words)).map_err(not_shared)
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::device::{
     BatchSchedule, Block, BroadcastHistory, Descent, Device, DeviceDataset, Gradient, LedgerReception,
-    MemoryUse, Packed, Result, RoundMix, cuda_failed,
+    MemoryUse, Packed, Result, RoundMix, X_STRIDE, cuda_failed,
 };
 use crate::mixing::MixingMatrix;
 use crate::program::ModelProgram;
@@ -149,7 +149,7 @@ impl Device for Cuda {
         rows: &CudaMixing,
         descent: Option<(&Reals, [f64; 2])>,
     ) -> Result<()> {
-        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let narrow = v.narrow_at(0);
         let (t, steps) = descent.map_or((0, [0.0; 2]), |(t, steps)| (t.exact.pointer, steps));
         let head = [v.exact.pointer, t, narrow].map(Arg::At);
         // SAFETY: decisions, trackers and weights are all of `packed`, and the kernel takes them in this order.
@@ -157,7 +157,7 @@ impl Device for Cuda {
     }
 
     fn descend(&self, v: &mut Reals, t: &Reals, packed: Packed, descent: &Descent<'_, Self>) -> Result<()> {
-        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let narrow = v.narrow_at(0);
         let factors = descent.factors.map_or(0, |factors| factors.exact.pointer);
         let awake = descent.awake.map_or(0, |awake| awake.pointer);
         let args = [v.exact.pointer, t.exact.pointer, narrow, factors, awake].map(Arg::At);
@@ -166,7 +166,7 @@ impl Device for Cuda {
     }
 
     fn copy(&self, from: &Reals, to: &mut Reals, packed: Packed) -> Result<()> {
-        let narrow = to.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let narrow = to.narrow_at(0);
         let args = [Arg::At(to.exact.pointer), Arg::At(narrow), Arg::At(from.exact.pointer)];
         // SAFETY: both vectors are of `packed`.
         unsafe { self.launch_by_own("copy", args.to_vec(), packed, &[]) }
@@ -215,7 +215,7 @@ impl Device for Cuda {
             let first = group * packed.agents * packed.stride;
             let [v_at, t_at, d_at] = [&*v, &*t, d].map(|reals| reals.exact.at(first));
             let strengths = strengths.exact.at(group * packed.agents);
-            let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.at(first));
+            let narrow = v.narrow_at(first);
             let (m, momentum) =
                 momentum.as_ref().map_or((0, 0.0), |(m, momentum)| (m.exact.at(first), *momentum));
             let head = [v_at, t_at, d_at, strengths, m, narrow].map(Arg::At);
@@ -254,37 +254,27 @@ impl Device for Cuda {
         unsafe { self.launch_by_own("accumulate", args.to_vec(), packed, &[Arg::Float(momentum)]) }
     }
 
-    fn record_broadcast(
-        &self,
-        history: &mut BroadcastHistory<Self>,
-        v: &Reals,
-        t: &Reals,
-        packed: Packed,
-        reception: &LedgerReception<Self>,
-    ) -> Result<()> {
-        let vectors = [v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
-        let mut args = vectors.map(Arg::At).to_vec();
-        args.extend([reception.awake.pointer, reception.round.pointer].map(Arg::At));
-        args.push(Arg::Int(history.depth));
-        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
-        unsafe { self.launch_by_own("record_broadcast", args, packed, &[]) }
-    }
-
-    fn pull_received(
+    fn pull_by_ledger(
         &self,
         v: &mut Reals,
-        packed: Packed,
-        history: &BroadcastHistory<Self>,
+        t: &Reals,
+        history: &mut BroadcastHistory<Self>,
         reception: &LedgerReception<Self>,
         descent: Option<(&Reals, [f64; 2])>,
     ) -> Result<()> {
-        let narrow = v.narrow.as_ref().map_or(0, |narrow| narrow.pointer);
+        let vectors = [&*v, t, &history.v, &history.t].map(|reals| reals.exact.pointer);
+        let mut args = vectors.map(Arg::At).to_vec();
+        args.extend([reception.awake.pointer, reception.round.pointer].map(Arg::At));
+        args.push(Arg::Int(history.depth));
+        // SAFETY: all vectors are packed alike, the history of `depth` of them, and the kernel takes them in this order.
+        unsafe { self.launch_by_own("record_broadcast", args, history.packed, &[]) }?;
+        let narrow = v.narrow_at(0);
         let (t, steps) = descent.map_or((0, [0.0; 2]), |(t, steps)| (t.exact.pointer, steps));
         let mut args = [v.exact.pointer, t, narrow, history.v.exact.pointer].map(Arg::At).to_vec();
         args.extend([reception.ages.pointer, reception.awake.pointer, reception.round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
-        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
-        unsafe { self.launch_by_own("pull_received", args, packed, &steps.map(Arg::Float)) }
+        // SAFETY: as above.
+        unsafe { self.launch_by_own("pull_received", args, history.packed, &steps.map(Arg::Float)) }
     }
 
     fn track_by_ledger(
@@ -292,7 +282,6 @@ impl Device for Cuda {
         t: &mut Reals,
         mass: &mut Reals,
         gradient: Gradient<'_, Self>,
-        packed: Packed,
         history: &BroadcastHistory<Self>,
         reception: &LedgerReception<Self>,
     ) -> Result<()> {
@@ -301,9 +290,10 @@ impl Device for Cuda {
         args.extend([history.t.exact.pointer, reception.ages.pointer, reception.awake.pointer].map(Arg::At));
         args.extend([reception.shares.exact.pointer, reception.round.pointer].map(Arg::At));
         args.push(Arg::Int(history.depth));
+        let packed = history.packed;
         args.extend(own_agents(packed));
         let grid = [blocks(packed.stride, 256), packed.groups * packed.agents];
-        // SAFETY: all vectors are of `packed`, the history of `depth` of them, and the kernel takes them in this order.
+        // SAFETY: all vectors are packed alike, the history of `depth` of them, and the kernel takes them in this order.
         unsafe { self.launch("track_by_ledger", grid, [256, 1], &args) }
     }
 
@@ -340,57 +330,38 @@ impl Device for Cuda {
         during("joining a stream", main.join(samples))
     }
 
-    fn norm_gap(
-        &self,
-        v: &Reals,
-        packed: Packed,
-        gradient: &mut Reals,
-        x_stride: usize,
-        scale: f64,
-    ) -> Result<()> {
+    fn norm_gap(&self, v: &Reals, packed: Packed, gradient: &mut Reals, scale: f64) -> Result<()> {
         let args = [
             Arg::At(v.exact.pointer),
             Arg::Int(packed.agents),
             Arg::Int(packed.own.first),
             Arg::Long(packed.stride),
             Arg::At(gradient.exact.pointer),
-            Arg::Int(x_stride),
+            Arg::Int(X_STRIDE),
             Arg::Float(scale),
         ];
-        // SAFETY: `v` is of `packed` with two groups, and the gradient has `x_stride` words per agent.
+        // SAFETY: `v` is of `packed` with two groups, and the gradient has `X_STRIDE` words per agent.
         unsafe { self.launch("norm_gap", [packed.own.agents, 1], [1024, 1], &args) }
     }
 
-    fn decay_from(
-        &self,
-        x: &mut Reals,
-        x_stride: usize,
-        packed: Packed,
-        decay: &mut Reals,
-        scale: f64,
-    ) -> Result<()> {
+    fn decay_from(&self, x: &mut Reals, packed: Packed, decay: &mut Reals, scale: f64) -> Result<()> {
         let args = [
             Arg::At(x.exact.pointer),
-            Arg::Int(x_stride),
+            Arg::Int(X_STRIDE),
             Arg::Int(packed.agents),
             Arg::Int(packed.groups),
             Arg::At(decay.exact.pointer),
             Arg::Float(scale),
         ];
-        // SAFETY: x has `x_stride` words per agent, and decay one per vector of `packed`.
+        // SAFETY: x has `X_STRIDE` words per agent, and decay one per vector of `packed`.
         unsafe { self.launch("decay_from", [blocks(packed.agents, 128), 1], [128, 1], &args) }
     }
 
-    fn losses(&self, pass: &CudaPass) -> Result<Vec<f32>> {
-        let mut losses = Vec::new();
-        self.download(&pass.losses, 0, pass.agents * pass.program.samples, &mut losses)?;
-        Ok(losses)
-    }
-
-    fn hits(&self, pass: &CudaPass) -> Result<Vec<f32>> {
-        let mut hits = Vec::new();
-        self.download(&pass.hits, 0, pass.agents * pass.program.samples, &mut hits)?;
-        Ok(hits)
+    fn losses_and_hits(&self, pass: &CudaPass) -> Result<[Vec<f32>; 2]> {
+        let (samples, mut losses, mut hits) = (pass.agents * pass.program.samples, Vec::new(), Vec::new());
+        self.download(&pass.losses, 0, samples, &mut losses)?;
+        self.download(&pass.hits, 0, samples, &mut hits)?;
+        Ok([losses, hits])
     }
 
     fn replay(&mut self, key: usize, record: impl FnOnce(&Self) -> Result<()>) -> Result<()> {

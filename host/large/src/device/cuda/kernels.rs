@@ -72,44 +72,17 @@ impl Kernels {
             ["attention_softmax_backward_single", "attention_softmax_backward_wide"],
             ["attention_softmax_short", "attention_softmax_backward_short"],
         ];
-        let others = [
-            "clear",
-            "sum_splits",
-            "dropout",
-            "cross_entropy",
-            "head",
-            "head_backward",
-            "layer_norm",
-            "layer_norm_backward_sums",
-            "layer_norm_any",
-            "layer_norm_backward_any",
-            "patches",
-            "patches_backward",
-            "pool",
-            "pool_backward",
-            "embed",
-            "embed_backward",
-            "first_rows",
-            "first_rows_backward",
-            "load_features",
-            "load_tokens",
-            "step_logits",
-            "norm_gap",
-            "decay_from",
-            "to_narrow",
-            "add_scaled",
-            "accumulate",
-            "descend",
-            "copy",
-            "recur",
-            "close_round",
-            "record_broadcast",
-            "pull_received",
-            "track_by_ledger",
-        ];
+        let others = "clear sum_splits dropout cross_entropy head head_backward layer_norm \
+            layer_norm_backward_sums layer_norm_any layer_norm_backward_any patches patches_backward \
+            pool pool_backward embed embed_backward first_rows first_rows_backward load_features \
+            load_tokens step_logits norm_gap decay_from to_narrow add_scaled accumulate descend copy \
+            recur close_round record_broadcast pull_received track_by_ledger";
         let only_narrow = is_narrow.then_some(["attention", "attention_backward"]);
-        let names =
-            single_and_wide.into_iter().flatten().chain(others).chain(only_narrow.into_iter().flatten());
+        let names = single_and_wide
+            .into_iter()
+            .flatten()
+            .chain(others.split(' '))
+            .chain(only_narrow.into_iter().flatten());
         Self::compile(context, source, vec![format!("-DNARROW={}", u8::from(is_narrow))], names)
     }
 

@@ -64,6 +64,13 @@ pub struct Reals {
     pub(super) narrow: Option<DeviceBuffer<u16>>,
 }
 
+impl Reals {
+    /// The address of a word of the copy in bf16, or zero where there is none.
+    pub(super) fn narrow_at(&self, word: usize) -> u64 {
+        self.narrow.as_ref().map_or(0, |narrow| narrow.at(word))
+    }
+}
+
 impl Cuda {
     pub(super) fn memory<T: DeviceRepr + ValidAsZeroBits>(&self, words: usize) -> Result<DeviceBuffer<T>> {
         let slice = during("allocating memory", self.main()?.alloc_zeros::<T>(words.max(1)))?;

@@ -76,9 +76,14 @@ impl CudaMixing {
             }
             return device.upload(&mut self.weights, 0, &dense);
         }
-        device.upload(&mut self.starts, 0, mixing.starts())?;
-        device.upload(&mut self.senders, 0, mixing.senders())?;
-        let weights: Vec<f32> = mixing.weights().iter().map(|&weight| weight as f32).collect();
+        let (mut starts, mut senders, mut weights) = (vec![0], Vec::new(), Vec::new());
+        for row in &mixing.rows {
+            senders.extend(row.iter().map(|&(sender, _)| sender as u32));
+            weights.extend(row.iter().map(|&(_, weight)| weight as f32));
+            starts.push(senders.len() as u32);
+        }
+        device.upload(&mut self.starts, 0, &starts)?;
+        device.upload(&mut self.senders, 0, &senders)?;
         device.upload(&mut self.weights, 0, &weights)
     }
 }

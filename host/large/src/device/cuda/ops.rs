@@ -114,11 +114,11 @@ impl PassLaunch<'_> {
         match *ops {
             // A function's derivative and the sums of its result by column.
             [
-                ref back @ Op::ActivateBackward { d, activation: Activation { rows, columns, .. }, .. },
-                Op::BiasGradient { d: summed, bias, rows: summed_rows, .. },
+                Op::ActivateBackward { saved, d, activation },
+                Op::BiasGradient { d: summed, bias, rows, .. },
                 ..,
-            ] if d == summed && rows == summed_rows => {
-                self.bias_gradient(d, Some(back), bias, rows, columns)?;
+            ] if d == summed && activation.rows == rows => {
+                self.bias_gradient(d, Some((saved, activation)), bias, [rows, activation.columns])?;
                 Ok(2)
             }
             [
@@ -154,7 +154,7 @@ impl PassLaunch<'_> {
     unsafe fn one(&self, op: &Op) -> Result<()> {
         match *op {
             Op::Gemm(_) | Op::ClearGradient { .. } => Ok(()),
-            Op::BiasGradient { d, bias, rows, columns } => self.bias_gradient(d, None, bias, rows, columns),
+            Op::BiasGradient { d, bias, rows, columns } => self.bias_gradient(d, None, bias, [rows, columns]),
             Op::NormGradient { d, normal, shape } => self.norm_gradient(d, normal, shape),
             Op::Activate { .. }
             | Op::ActivateBackward { .. }
@@ -261,8 +261,8 @@ impl PassLaunch<'_> {
     unsafe fn norm(&self, op: &Op) -> Result<()> {
         let step = Arg::Long(self.stride);
         match *op {
-            Op::Norm { x, residual, bias, out, saved: [normal, inverse], shape } => {
-                let NormShape { gain, shift, rows, columns, epsilon } = shape;
+            Op::Norm { x, residual, out, saved: [normal, inverse], shape } => {
+                let NormShape { bias, gain, shift, rows, columns, epsilon } = shape;
                 let no_residual = [Arg::At(0), Arg::Long(0)];
                 let args = [
                     &self.spot(x)[..],

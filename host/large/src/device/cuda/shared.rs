@@ -56,20 +56,17 @@ impl SharedMemory for Cuda {
 
     const MOST_SLABS: usize = usize::MAX;
 
-    fn new_slab(&self) -> Result<CudaSlab> {
+    fn new_slab(&self) -> Result<(CudaSlab, SlabPlace)> {
         during("making the GPU ready", self.context.bind_to_thread())?;
         // Memory of the driver's pools cannot be shared.
         // SAFETY: nothing reads it before it is written.
         let pointer = during("allocating memory to share", unsafe { result::malloc_sync(SLAB_BYTES) })?;
-        Ok(CudaSlab { context: Arc::clone(&self.context), pointer, owner: SlabOwner::ThisProcess })
-    }
-
-    fn place_of(&self, slab: &CudaSlab) -> Result<SlabPlace> {
+        let slab = CudaSlab { context: Arc::clone(&self.context), pointer, owner: SlabOwner::ThisProcess };
         let mut handle = NO_HANDLE;
         // SAFETY: the pointer is the beginning of an allocation.
-        let made = unsafe { sys::cuIpcGetMemHandle(&raw mut handle, slab.pointer).result() };
+        let made = unsafe { sys::cuIpcGetMemHandle(&raw mut handle, pointer).result() };
         during("sharing memory", made)?;
-        Ok(SlabPlace::Cuda(handle.reserved.iter().map(|&byte| byte as u8).collect()))
+        Ok((slab, SlabPlace::Cuda(handle.reserved.iter().map(|&byte| byte as u8).collect())))
     }
 
     fn open_slab(&self, place: &SlabPlace) -> Result<CudaSlab> {

@@ -55,21 +55,17 @@ pub(super) fn partial_words(op: &Op, agents: usize, wide: usize) -> usize {
 }
 
 impl PassLaunch<'_> {
-    /// Sums of `d` by column, after an [`Op::ActivateBackward`] where there is one.
+    /// Sums of `d` by column, after an [`Op::ActivateBackward`] with that saved view where there is one.
     pub(super) unsafe fn bias_gradient(
         &self,
         d: View,
-        function: Option<&Op>,
+        after: Option<(View, Activation)>,
         bias: usize,
-        rows: usize,
-        columns: usize,
+        [rows, columns]: [usize; 2],
     ) -> Result<()> {
-        let (saved, added, function) = match function {
-            Some(&Op::ActivateBackward { saved, activation: Activation { bias, function, .. }, .. }) => {
-                (Some(saved), bias, number(function))
-            }
-            _ => (None, None, 0),
-        };
+        let saved = after.map(|(saved, _)| saved);
+        let (added, function) =
+            after.map_or((None, 0), |(_, activation)| (activation.bias, number(activation.function)));
         let views: Vec<View> = saved.into_iter().chain([d]).collect();
         let lane = self.lane(columns, &views);
         let name = if lane > 1 { "bias_gradient_wide" } else { "bias_gradient_single" };

@@ -9,7 +9,7 @@ use crate::device::{BroadcastHistory, Descent, Device, Gradient, LedgerReception
 use crate::fab::exchange::LedgerExchange;
 use crate::fab::parcel::{ParcelPart, ParcelRoute, ParcelSink, ParcelSource};
 use crate::fab::state_part::VectorPart;
-use crate::fab::vectors::{ExchangedVectors, TrackerImbalance, add_words};
+use crate::fab::vectors::ExchangedVectors;
 
 /// A push that survives lost and late frames.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,43 +48,31 @@ impl Ledger {
     }
 }
 
-/// The ledger of all sets of vectors.
+/// What arrives by the ledger in a round.
 #[derive(Debug)]
 pub(in crate::fab) struct LedgerMixing<D: Device> {
     reception: LedgerReception<D>,
     adapts_first: bool,
-    sets: Vec<LedgerSet<D>>,
 }
 
-/// The ledgers of one set of vectors.
+/// The ledger of one set of vectors.
 #[derive(Debug)]
-struct LedgerSet<D: Device> {
-    packed: Packed,
-    history: BroadcastHistory<D>,
+pub(in crate::fab) struct LedgerVectors<D: Device> {
+    pub(in crate::fab) history: BroadcastHistory<D>,
     /// Mass that waits on links.
-    mass: D::Reals,
+    pub(in crate::fab) mass: D::Reals,
 }
 
-impl<D: Device> LedgerMixing<D> {
-    pub(super) fn new(device: &D, ledger: &Ledger, adapts_first: bool, sets: &[Packed]) -> Result<Self> {
-        let depth = ledger.depth();
-        let set = |&packed: &Packed| -> Result<LedgerSet<D>> {
-            let words = packed.words();
-            let (v, t) = (device.reals(depth * words)?, device.reals(depth * words)?);
-            let mass = device.reals((packed.agents - 1) * words)?;
-            Ok(LedgerSet { packed, history: BroadcastHistory { depth, v, t }, mass })
-        };
-        Ok(LedgerMixing {
-            reception: LedgerReception::new(device, ledger.audiences.len(), ledger.shares())?,
-            adapts_first,
-            sets: sets.iter().map(set).collect::<Result<_>>()?,
-        })
+impl<D: Device> LedgerVectors<D> {
+    pub(in crate::fab) fn new(device: &D, ledger: &Ledger, packed: Packed) -> Result<Self> {
+        let history = BroadcastHistory::new(device, packed, ledger.depth())?;
+        Ok(LedgerVectors { history, mass: device.reals((packed.agents - 1) * packed.words())? })
     }
 
-    /// Its parts of a set that outlive a round, with their words.
-    pub(in crate::fab) fn parts(&self, set: usize) -> [(VectorPart, usize); 3] {
-        let LedgerSet { packed, history, .. } = &self.sets[set];
-        let sent = history.depth * packed.words();
+    /// Its parts that outlive a round, with their words.
+    pub(in crate::fab) fn parts(&self) -> [(VectorPart, usize); 3] {
+        let BroadcastHistory { packed, depth, .. } = &self.history;
+        let sent = depth * packed.words();
         [
             (VectorPart::SentDecisions, sent),
             (VectorPart::SentTrackers, sent),
@@ -92,172 +80,102 @@ impl<D: Device> LedgerMixing<D> {
         ]
     }
 
-    /// The buffer of a part of a set.
-    pub(in crate::fab) fn buffer(&self, set: usize, part: VectorPart) -> Option<&D::Reals> {
-        let LedgerSet { history, mass, .. } = &self.sets[set];
-        match part {
-            VectorPart::SentDecisions => Some(&history.v),
-            VectorPart::SentTrackers => Some(&history.t),
-            VectorPart::Mass => Some(mass),
-            _ => None,
-        }
+    /// Opens a new epoch: nothing waits.
+    pub(in crate::fab) fn renew(&mut self, device: &D) -> Result<()> {
+        let packed = self.history.packed;
+        let nothing = vec![D::Scalar::ZERO; packed.stride];
+        own_links(packed, 0..packed.groups * packed.agents)
+            .try_for_each(|link| device.write(&mut self.mass, link * packed.stride, &nothing))
     }
 
-    /// The buffer of a part of a set, to be written.
-    pub(in crate::fab) fn buffer_mut(&mut self, set: usize, part: VectorPart) -> Option<&mut D::Reals> {
-        let LedgerSet { history, mass, .. } = &mut self.sets[set];
-        match part {
-            VectorPart::SentDecisions => Some(&mut history.v),
-            VectorPart::SentTrackers => Some(&mut history.t),
-            VectorPart::Mass => Some(mass),
-            _ => None,
+    /// Adds what waits, as far as it is kept here, to sums of all groups.
+    pub(in crate::fab) fn add_waiting(&self, device: &D, sums: &mut [f64]) -> Result<()> {
+        let Packed { agents, stride, .. } = self.history.packed;
+        for (group, sums) in sums.chunks_mut(stride).enumerate() {
+            for link in own_links(self.history.packed, group * agents..(group + 1) * agents) {
+                let words = device.read(&self.mass, link * stride, stride)?;
+                sums.iter_mut().zip(words).for_each(|(sum, word)| *sum += word.to_f64());
+            }
         }
+        Ok(())
+    }
+}
+
+/// The ledger of a set of vectors of a swarm that has one.
+fn of_set<T>(ledger: Option<T>) -> T {
+    ledger.expect("with a ledger every set of vectors has one")
+}
+
+impl<D: Device> LedgerMixing<D> {
+    pub(super) fn new(device: &D, ledger: &Ledger, adapts_first: bool) -> Result<Self> {
+        let reception = LedgerReception::new(device, ledger.audiences.len(), ledger.shares())?;
+        Ok(LedgerMixing { reception, adapts_first })
     }
 
-    pub(super) fn write(&mut self, device: &D, round: u32, exchange: &LedgerExchange) -> Result<()> {
-        device.write_indices(&mut self.reception.round, &[round])?;
+    pub(super) fn write(&mut self, device: &D, exchange: &LedgerExchange) -> Result<()> {
+        device.write_indices(&mut self.reception.round, &[exchange.round])?;
         device.write_indices(&mut self.reception.awake, &exchange.awake)?;
         device.write_indices(&mut self.reception.ages, &exchange.ages)
     }
 
     /// Records what agents broadcast at the start of a round, and pulls.
-    pub(super) fn pull(&mut self, device: &D, set: usize, vectors: &mut ExchangedVectors<D>) -> Result<()> {
-        let (reception, history) = (&self.reception, &mut self.sets[set].history);
+    pub(super) fn pull(&self, device: &D, vectors: &mut ExchangedVectors<D>) -> Result<()> {
+        let reception = &self.reception;
         vectors.accumulate(device, Some(reception))?;
-        let (packed, steps) = (vectors.packed, vectors.steps);
+        let ExchangedVectors { packed, v, t, momentum, ledger, steps, .. } = vectors;
+        let history = &mut of_set(ledger.as_mut()).history;
+        let direction = momentum.as_ref().map_or(&*t, |momentum| &momentum.accumulator);
         if self.adapts_first {
-            let (v, direction) = vectors.descent();
-            let descent = Descent { steps, factors: None, awake: Some(&reception.awake) };
-            device.descend(v, direction, packed, &descent)?;
+            let descent = Descent { steps: *steps, factors: None, awake: Some(&reception.awake) };
+            device.descend(v, direction, *packed, &descent)?;
         }
-        device.record_broadcast(history, &vectors.v, &vectors.t, packed, reception)?;
-        let (v, direction) = vectors.descent();
-        let descent = Some((direction, steps)).filter(|_| !self.adapts_first);
-        device.pull_received(v, packed, history, reception, descent)
+        let descent = Some((direction, *steps)).filter(|_| !self.adapts_first);
+        device.pull_by_ledger(v, t, history, reception, descent)
     }
 
     pub(super) fn track(
-        &mut self,
+        &self,
         device: &D,
-        set: usize,
         t: &mut D::Reals,
         gradient: Gradient<'_, D>,
+        ledger: Option<&mut LedgerVectors<D>>,
     ) -> Result<()> {
-        let LedgerSet { packed, history, mass, .. } = &mut self.sets[set];
-        device.track_by_ledger(t, mass, gradient, *packed, history, &self.reception)
+        let LedgerVectors { history, mass } = of_set(ledger);
+        device.track_by_ledger(t, mass, gradient, history, &self.reception)
     }
 
-    /// Opens a new epoch: nothing waits.
-    pub(in crate::fab) fn renew(&mut self, device: &D) -> Result<()> {
-        for LedgerSet { packed, mass, .. } in &mut self.sets {
-            let nothing = vec![D::Scalar::ZERO; packed.stride];
-            for link in own_links(*packed, 0..packed.groups * packed.agents) {
-                device.write(mass, link * packed.stride, &nothing)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what waits, as far as it is kept here.
-    pub(in crate::fab) fn add_waiting(
+    pub(in crate::fab) fn write_parcel(
         &self,
         device: &D,
-        set: usize,
-        whole: &mut TrackerImbalance,
-    ) -> Result<()> {
-        let LedgerSet { packed, mass, .. } = &self.sets[set];
-        for (group, sums) in whole.sums.chunks_mut(packed.stride).enumerate() {
-            for link in own_links(*packed, group * packed.agents..(group + 1) * packed.agents) {
-                add_words(device, mass, link, 1.0, sums)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// How many vectors of each group a parcel has.
-    pub(super) fn parcel_vectors(&self, exchange: &LedgerExchange, parcel: ParcelRoute) -> usize {
-        match parcel.part {
-            ParcelPart::Decisions => exchange.frames(parcel).len(),
-            ParcelPart::Trackers => exchange.links(parcel.from, parcel.to).count(),
-        }
-    }
-
-    pub(super) fn write_parcel(
-        &self,
-        device: &D,
-        (round, exchange): (u32, &LedgerExchange),
+        exchange: &LedgerExchange,
         parcel: ParcelRoute,
         sets: &[ExchangedVectors<D>],
-        sink: &mut dyn ParcelSink<D>,
+        sink: &mut ParcelSink<'_, D>,
     ) -> Result<()> {
-        let both = || self.sets.iter().zip(sets);
         if parcel.part == ParcelPart::Trackers {
             for (receiver, sender, age) in exchange.links(parcel.from, parcel.to) {
                 let share = receiver * exchange.awake.len() + sender;
                 let share = device.read(&self.reception.shares, share, 1)?[0];
-                for (set, vectors) in both() {
-                    let frames = set.frames(sender, age, round, exchange);
-                    for (frame, to) in frames.zip(set.packed.vectors_of(receiver)) {
-                        let taken = set.taken(device, vectors, frame, to, share)?;
-                        sink.copy(device, &taken, 0, set.packed.stride)?;
+                for set in sets {
+                    let froms = set.packed.vectors_of(sender);
+                    for (from, to) in froms.zip(set.packed.vectors_of(receiver)) {
+                        let taken = taken(device, set, exchange, [sender, age, from, to], share)?;
+                        sink(&taken, 0, set.packed.stride)?;
                     }
                 }
             }
             return Ok(());
         }
         for (sender, age) in exchange.frames(parcel) {
-            for (set, vectors) in both() {
-                for frame in set.frames(sender, age, round, exchange) {
-                    self.write_decisions(device, set, vectors, frame, sink)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the decisions of a frame into `sink`. This round is recorded when it begins; until then it stands in the state itself.
-    fn write_decisions(
-        &self,
-        device: &D,
-        set: &LedgerSet<D>,
-        vectors: &ExchangedVectors<D>,
-        frame: SentFrame,
-        sink: &mut dyn ParcelSink<D>,
-    ) -> Result<()> {
-        let stride = set.packed.stride;
-        match frame.age {
-            0 if self.adapts_first => {
-                sink.copy(device, &vectors.adapted(device, frame.vector, 1.0)?, 0, stride)
-            }
-            0 => sink.copy(device, &vectors.v, frame.vector * stride, stride),
-            age => sink.copy(device, &set.history.v, set.place(frame, age), stride),
-        }
-    }
-
-    pub(super) fn take_parcel(
-        &mut self,
-        device: &D,
-        (round, exchange): (u32, &LedgerExchange),
-        parcel: ParcelRoute,
-        source: &mut dyn ParcelSource<D>,
-    ) -> Result<()> {
-        if parcel.part == ParcelPart::Trackers {
-            for (receiver, sender, _) in exchange.links(parcel.from, parcel.to) {
-                for LedgerSet { packed, mass, .. } in &mut self.sets {
-                    for to in packed.vectors_of(receiver) {
-                        let link = link_number(packed.agents, to, sender);
-                        source.copy(device, mass, link * packed.stride, packed.stride)?;
+            for set in sets {
+                let (stride, history) = (set.packed.stride, &of_set(set.ledger.as_ref()).history);
+                for from in set.packed.vectors_of(sender) {
+                    // This round is recorded when it begins; until then it stands in the state itself.
+                    match age {
+                        0 if self.adapts_first => sink(&set.adapted(device, from, 1.0)?, 0, stride)?,
+                        0 => sink(&set.v, from * stride, stride)?,
+                        age => sink(&history.v, history.place(exchange.round, age, from), stride)?,
                     }
-                }
-            }
-            return Ok(());
-        }
-        for (sender, age) in exchange.frames(parcel) {
-            for set in &mut self.sets {
-                let stride = set.packed.stride;
-                for frame in set.frames(sender, age, round, exchange) {
-                    let at = set.place(frame, age);
-                    source.copy(device, &mut set.history.v, at, stride)?;
                 }
             }
         }
@@ -265,71 +183,77 @@ impl<D: Device> LedgerMixing<D> {
     }
 }
 
-/// One vector of a frame.
-#[derive(Clone, Copy, Debug)]
-struct SentFrame {
-    /// The number of the vector of its sender.
-    vector: usize,
-    sender: usize,
-    /// Rounds since it was sent.
-    age: usize,
-    /// The present round.
-    round: u32,
-    /// Whether the sender is up in the present round.
-    is_up: bool,
+pub(in crate::fab) fn take_parcel<D: Device>(
+    device: &D,
+    exchange: &LedgerExchange,
+    parcel: ParcelRoute,
+    sets: &mut [ExchangedVectors<D>],
+    source: &mut ParcelSource<'_, D>,
+) -> Result<()> {
+    if parcel.part == ParcelPart::Trackers {
+        for (receiver, sender, _) in exchange.links(parcel.from, parcel.to) {
+            for set in &mut *sets {
+                let (packed, mass) = (set.packed, &mut of_set(set.ledger.as_mut()).mass);
+                for to in packed.vectors_of(receiver) {
+                    let link = link_number(packed.agents, to, sender);
+                    source(device, mass, link * packed.stride, packed.stride)?;
+                }
+            }
+        }
+        return Ok(());
+    }
+    for (sender, age) in exchange.frames(parcel) {
+        for set in &mut *sets {
+            let history = &mut of_set(set.ledger.as_mut()).history;
+            for from in set.packed.vectors_of(sender) {
+                let at = history.place(exchange.round, age, from);
+                source(device, &mut history.v, at, set.packed.stride)?;
+            }
+        }
+    }
+    Ok(())
 }
 
-impl<D: Device> LedgerSet<D> {
-    /// The vectors of a frame, one of each group.
-    fn frames(
-        &self,
-        sender: usize,
-        age: usize,
-        round: u32,
-        exchange: &LedgerExchange,
-    ) -> impl Iterator<Item = SentFrame> + use<D> {
-        let is_up = exchange.is_awake(sender);
-        self.packed.vectors_of(sender).map(move |vector| SentFrame { vector, sender, age, round, is_up })
+/// The mass that the receiver with the vector `to` takes of a frame of the vector `from`, `age` rounds after it was sent, in a
+/// buffer of its own: as in `device/cpu/ledger.rs`.
+fn taken<D: Device>(
+    device: &D,
+    set: &ExchangedVectors<D>,
+    exchange: &LedgerExchange,
+    [sender, age, from, to]: [usize; 4],
+    share: D::Scalar,
+) -> Result<D::Reals> {
+    let Packed { agents, stride, .. } = set.packed;
+    let LedgerVectors { history, mass } = of_set(set.ledger.as_ref());
+    // This round is recorded when it begins; until then it stands in the state itself.
+    let add = |age: usize, sum: &mut D::Reals| match age {
+        0 if !exchange.is_awake(sender) => device.add_scaled(&device.reals(stride)?, 0, stride, share, sum),
+        0 => device.add_scaled(&set.t, from * stride, stride, share, sum),
+        age => device.add_scaled(&history.t, history.place(exchange.round, age, from), stride, share, sum),
+    };
+    let mut taken = device.reals(stride)?;
+    device.copy_words(mass, link_number(agents, to, sender) * stride, stride, &mut taken)?;
+    add(0, &mut taken)?;
+    if age > 0 {
+        let mut recent = device.reals(stride)?;
+        (0..age).try_for_each(|since| add(since, &mut recent))?;
+        device.add_scaled(&recent, 0, stride, -D::Scalar::ONE, &mut taken)?;
     }
-
-    /// Index of what the sender of a frame broadcast `age` rounds ago.
-    fn place(&self, frame: SentFrame, age: usize) -> usize {
-        self.history.place(self.packed, frame.round, age, frame.vector)
-    }
-
-    /// The mass that the receiver with the vector `to` takes, in a buffer of its own: as in `device/cpu/ledger.rs`.
-    fn taken(
-        &self,
-        device: &D,
-        vectors: &ExchangedVectors<D>,
-        frame: SentFrame,
-        to: usize,
-        share: D::Scalar,
-    ) -> Result<D::Reals> {
-        let Packed { agents, stride, .. } = self.packed;
-        // This round is recorded when it begins; until then it stands in the state itself.
-        let add = |age: usize, sum: &mut D::Reals| match age {
-            0 if !frame.is_up => device.add_scaled(&device.reals(stride)?, 0, stride, share, sum),
-            0 => device.add_scaled(&vectors.t, frame.vector * stride, stride, share, sum),
-            age => device.add_scaled(&self.history.t, self.place(frame, age), stride, share, sum),
-        };
-        let at = link_number(agents, to, frame.sender) * stride;
-        let mut taken = device.reals(stride)?;
-        device.copy_words(&self.mass, at, stride, &mut taken)?;
-        add(0, &mut taken)?;
-        if frame.age > 0 {
-            let mut recent = device.reals(stride)?;
-            (0..frame.age).try_for_each(|since| add(since, &mut recent))?;
-            device.add_scaled(&recent, 0, stride, -D::Scalar::ONE, &mut taken)?;
-        }
-        Ok(taken)
-    }
+    Ok(taken)
 }
 
 impl LedgerExchange {
     /// Senders of one host and the ages of their frames that agents of the other hear.
     fn frames(&self, parcel: ParcelRoute) -> BTreeSet<(usize, usize)> {
         self.links(parcel.from, parcel.to).map(|(_, sender, age)| (sender, age)).collect()
+    }
+
+    /// How many vectors of each group a parcel has.
+    pub(in crate::fab) fn parcel_vectors(&self, parcel: ParcelRoute) -> usize {
+        match parcel.part {
+            ParcelPart::Decisions => self.frames(parcel).len(),
+            ParcelPart::Trackers => self.links(parcel.from, parcel.to).count(),
+        }
     }
 }
 

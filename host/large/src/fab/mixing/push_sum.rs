@@ -71,14 +71,13 @@ impl PushSumWeights {
     /// Goes through one more round, with these push weights.
     pub fn step(&mut self, push: MixingMatrix) -> WeightExchange {
         let before = std::mem::take(&mut self.weights);
-        let mass = |(sender, weight): (usize, f64)| (sender, weight * before[sender]);
-        let rows: Vec<Vec<(usize, f64)>> =
-            (0..push.agents()).map(|receiver| push.row(receiver).map(mass).collect()).collect();
-        self.weights = rows.iter().map(|row| row.iter().map(|&(_, mass)| mass).sum()).collect();
-        let share = |(row, &whole): (&Vec<(usize, f64)>, &f64)| -> Vec<(usize, f64)> {
-            row.iter().map(|&(sender, mass)| (sender, mass / whole)).collect()
-        };
-        let ratio: Vec<Vec<(usize, f64)>> = rows.iter().zip(&self.weights).map(share).collect();
+        let mut pull = push.clone();
+        for row in &mut pull.rows {
+            row.iter_mut().for_each(|(sender, weight)| *weight *= before[*sender]);
+            let whole: f64 = row.iter().map(|&(_, mass)| mass).sum();
+            row.iter_mut().for_each(|(_, mass)| *mass /= whole);
+            self.weights.push(whole);
+        }
         let divisors = if self.rule.descends_first() { &before } else { &self.weights };
         let step = match (self.rule, self.round) {
             // It descends after it has pushed: what is pushed first has no gradient in it.
@@ -88,12 +87,9 @@ impl PushSumWeights {
         };
         let factors = divisors.iter().map(|weight| step / weight).collect();
         self.round += 1;
-        let push = if self.rule.has_trackers() {
-            push
-        } else {
-            MixingMatrix::from_rows(&vec![Vec::new(); before.len()])
-        };
-        WeightExchange { pull: MixingMatrix::from_rows(&ratio), push, factors: Some(factors) }
+        let nothing = || MixingMatrix { rows: vec![Vec::new(); before.len()] };
+        let push = if self.rule.has_trackers() { push } else { nothing() };
+        WeightExchange { pull, push, factors: Some(factors) }
     }
 }
 

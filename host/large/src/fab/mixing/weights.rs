@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fabswarm_shared::scalar::Scalar as _;
 
-use crate::device::{Block, Descent, Device, Result};
+use crate::device::{Descent, Device, Result};
 use crate::fab::FabConfig;
 use crate::fab::exchange::WeightExchange;
 use crate::fab::parcel::{ParcelPart, ParcelRoute, ParcelSink, ParcelSource};
@@ -21,8 +21,8 @@ pub(in crate::fab) struct WeightMixing<D: Device> {
 }
 
 impl<D: Device> WeightMixing<D> {
-    pub(super) fn new(device: &D, config: &FabConfig, own: Block) -> Result<Self> {
-        let agents = config.agents;
+    pub(super) fn new(device: &D, config: &FabConfig) -> Result<Self> {
+        let &FabConfig { agents, own, .. } = config;
         Ok(WeightMixing {
             pull: device.mixing(agents, own)?,
             push: device.mixing(agents, own)?,
@@ -64,13 +64,13 @@ impl<D: Device> WeightMixing<D> {
         }
     }
 
-    pub(super) fn write_parcel(
+    pub(in crate::fab) fn write_parcel(
         &self,
         device: &D,
         exchange: &WeightExchange,
         parcel: ParcelRoute,
         sets: &[ExchangedVectors<D>],
-        sink: &mut dyn ParcelSink<D>,
+        sink: &mut ParcelSink<'_, D>,
     ) -> Result<()> {
         for sender in exchange.senders(parcel) {
             let factor = exchange.factors.as_ref().map_or(1.0, |factors| factors[sender]);
@@ -78,11 +78,11 @@ impl<D: Device> WeightMixing<D> {
                 let stride = vectors.packed.stride;
                 for vector in vectors.packed.vectors_of(sender) {
                     match parcel.part {
-                        ParcelPart::Trackers => sink.copy(device, &vectors.t, vector * stride, stride)?,
+                        ParcelPart::Trackers => sink(&vectors.t, vector * stride, stride)?,
                         ParcelPart::Decisions if self.adapts_first => {
-                            sink.copy(device, &vectors.adapted(device, vector, factor)?, 0, stride)?;
+                            sink(&vectors.adapted(device, vector, factor)?, 0, stride)?;
                         }
-                        ParcelPart::Decisions => sink.copy(device, &vectors.v, vector * stride, stride)?,
+                        ParcelPart::Decisions => sink(&vectors.v, vector * stride, stride)?,
                     }
                 }
             }
@@ -91,12 +91,12 @@ impl<D: Device> WeightMixing<D> {
     }
 }
 
-pub(super) fn take_parcel<D: Device>(
+pub(in crate::fab) fn take_parcel<D: Device>(
     device: &D,
     exchange: &WeightExchange,
     parcel: ParcelRoute,
     sets: &mut [ExchangedVectors<D>],
-    source: &mut dyn ParcelSource<D>,
+    source: &mut ParcelSource<'_, D>,
 ) -> Result<()> {
     for sender in exchange.senders(parcel) {
         for vectors in &mut *sets {
@@ -106,7 +106,7 @@ pub(super) fn take_parcel<D: Device>(
                     ParcelPart::Decisions => &mut vectors.v,
                     ParcelPart::Trackers => &mut vectors.t,
                 };
-                source.copy(device, to, vector * stride, stride)?;
+                source(device, to, vector * stride, stride)?;
             }
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn take_parcel<D: Device>(
 
 impl WeightExchange {
     /// Agents of one host that those of the other hear.
-    pub(super) fn senders(&self, parcel: ParcelRoute) -> BTreeSet<usize> {
+    pub(in crate::fab) fn senders(&self, parcel: ParcelRoute) -> BTreeSet<usize> {
         let weights = match parcel.part {
             ParcelPart::Decisions => &self.pull,
             ParcelPart::Trackers => &self.push,
