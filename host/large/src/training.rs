@@ -4,12 +4,12 @@
 //! [`TrainingPlan::start`] returns, and nothing is written before. The [`Trainer`] then does the rounds, evaluates the swarm,
 //! keeps checkpoints and stops when a loss is NaN or infinite; the [`report::TrainingReport`] records the results.
 
-pub mod batches;
+mod batches;
 pub mod block;
 pub mod checkpoint;
 mod cleaning_score;
 mod constants;
-pub mod events;
+mod events;
 pub(crate) mod links;
 mod metrics_table;
 mod model_choice;
@@ -20,9 +20,7 @@ mod summary;
 mod trainer;
 mod training_plan;
 mod verdict;
-mod weight_histogram;
-mod weights_figure;
-mod weights_table;
+mod weights;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -31,7 +29,7 @@ pub use cleaning_score::CleaningScore;
 pub use setup::TrainingSetup;
 pub use trainer::{Trainer, TrainingRound};
 pub use training_plan::TrainingPlan;
-pub use weight_histogram::WeightHistogram;
+pub use weights::{SampleWeight, WeightHistogram};
 
 use crate::device::MemoryUse;
 use crate::fab::ModelScore;
@@ -123,30 +121,10 @@ pub struct TrainingOutcome {
     pub tracking_defect: f64,
     /// Losses and delays of frames, where they went over an air.
     pub air: Option<AirReport>,
-    /// Memory planned and used.
-    pub memory: MemoryReport,
-}
-
-/// The learned weight of one training sample.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SampleWeight {
-    /// Its number in the data set, from 0.
-    pub sample: u32,
-    /// The agent that has it.
-    pub agent: u32,
-    /// Its label as that agent sees it.
-    pub given_label: u8,
-    /// Its true label, which no agent sees, where it is known.
-    pub true_label: Option<u8>,
-    /// σ(ψ), from 0 to 1.
-    pub weight: f32,
-}
-
-impl SampleWeight {
-    /// Whether the agent sees another label than the true one, where that is known.
-    pub fn is_wrong(&self) -> Option<bool> {
-        self.true_label.map(|label| label != self.given_label)
-    }
+    /// Bytes of memory that were planned.
+    pub planned_bytes: u64,
+    /// Memory that the run has used, where the device tells.
+    pub memory: Option<MemoryUse>,
 }
 
 /// The scores of always predicting the most common class of the test samples.
@@ -172,15 +150,6 @@ impl ChanceBaseline {
             || growth > Self::GROWN_FAR
             || (test.accuracy <= self.accuracy && growth > Self::GROWN)
     }
-}
-
-/// Bytes of memory, as planned and as used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryReport {
-    /// Planned bytes.
-    pub planned: u64,
-    /// Used bytes, where the device tells.
-    pub used: Option<MemoryUse>,
 }
 
 #[cfg(test)]

@@ -9,23 +9,23 @@ use fabswarm_data::partition::shuffle;
 
 /// Every agent's samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lists {
+pub(super) struct Lists {
     /// Samples of the upper level; none for a single level.
-    pub validation: Vec<Vec<u32>>,
+    pub(super) validation: Vec<Vec<u32>>,
     /// Samples of the lower level.
-    pub training: Vec<Vec<u32>>,
+    pub(super) training: Vec<Vec<u32>>,
 }
 
 /// Draws batches from lists.
 #[derive(Debug)]
-pub struct Batches {
+pub(super) struct Batches {
     training: Vec<Deck>,
     validation: Vec<Deck>,
 }
 
 impl Batches {
     /// Draws at most `batch` samples per round from each list, in orders drawn from `seed`.
-    pub fn new(lists: Lists, batch: usize, seed: u64) -> Self {
+    pub(super) fn new(lists: Lists, batch: usize, seed: u64) -> Self {
         let decks = |lists: Vec<Vec<u32>>, first: u32| {
             let streams = (first..).step_by(2);
             lists
@@ -38,7 +38,7 @@ impl Batches {
     }
 
     /// The samples of `round`.
-    pub fn draw(&mut self, round: u32) -> RoundBatch {
+    pub(super) fn draw(&mut self, round: u32) -> RoundBatch {
         RoundBatch {
             validation: self.validation.iter_mut().map(|deck| deck.draw(round)).collect(),
             training: self.training.iter_mut().map(|deck| deck.draw(round)).collect(),

@@ -115,9 +115,47 @@ impl Checkpoint {
     /// When there is none, it is damaged, or it belongs to a run with other settings.
     pub fn open(folder: &Path, resolved: &ResolvedScenario) -> Result<Self, Error> {
         check_is_there(folder)?;
-        let checkpoint = Self::read(folder, resolved)?;
+        let path = folder.join(FILE);
+        let refuse = |what: String, remedy: &str| Error::resume(&path, what, remedy);
+        let unreadable = |cause: std::io::Error| refuse(cause.to_string(), "check that the file can be read");
+        let mut file = File::open(&path).map_err(unreadable)?;
+        let file_bytes = file.metadata().map_err(unreadable)?.len();
+        let damaged = |cause: &dyn Display| damaged(folder, cause);
+        let mut length = [0; LENGTH_BYTES];
+        file.read_exact(&mut length).map_err(|cause| damaged(&cause))?;
+        let header_bytes = u64::from_le_bytes(length);
+        if header_bytes > file_bytes {
+            return Err(damaged(&"its header is longer than the file"));
+        }
+        let mut header = vec![0; header_bytes as usize];
+        file.read_exact(&mut header).map_err(|cause| damaged(&cause))?;
+        let metadata: Metadata = serde_json::from_slice(&header).map_err(|cause| damaged(&cause))?;
+        let about = metadata.metadata().clone().unwrap_or_default();
+        let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), fixed_settings(resolved));
+        if there != here {
+            let other: Vec<&str> =
+                there.lines().filter(|line| !here.lines().any(|own| own == *line)).collect();
+            return Err(refuse(
+                format!("it belongs to a run of another scenario, with {}", other.join(", ")),
+                "leave these keys as they are, or start a new run",
+            ));
+        }
+        let field = |name: &str| about.get(name).ok_or_else(|| damaged(&format!("no {name} in it")));
+        let checkpoint = Checkpoint {
+            round: field("round")?.parse().map_err(|cause| damaged(&cause))?,
+            data_digest: field("data")?.clone(),
+            seconds: field("seconds")?.parse().map_err(|cause| damaged(&cause))?,
+            folder: folder.to_owned(),
+            file,
+            metadata,
+            words_at: LENGTH_BYTES as u64 + header_bytes,
+        };
         checkpoint.check_sum()?;
         Ok(checkpoint)
+    }
+
+    fn damaged(&self, what: impl Display) -> Error {
+        damaged(&self.folder, &what)
     }
 
     /// Compares the checksum at the end of the file with the bytes before it.
@@ -144,49 +182,6 @@ impl Checkpoint {
             return Err(self.damaged("its checksum differs from its bytes"));
         }
         Ok(())
-    }
-
-    fn damaged(&self, what: impl Display) -> Error {
-        damaged(&self.folder, &what)
-    }
-
-    /// Opens the checkpoint that the run of `resolved` has just kept in `folder`.
-    pub(super) fn read(folder: &Path, resolved: &ResolvedScenario) -> Result<Self, Error> {
-        let path = folder.join(FILE);
-        let refuse = |what: String, remedy: &str| Error::resume(&path, what, remedy);
-        let unreadable = |cause: std::io::Error| refuse(cause.to_string(), "check that the file can be read");
-        let mut file = File::open(&path).map_err(unreadable)?;
-        let file_bytes = file.metadata().map_err(unreadable)?.len();
-        let damaged = |what: &dyn Display| damaged(folder, what);
-        let mut length = [0; LENGTH_BYTES];
-        file.read_exact(&mut length).map_err(|cause| damaged(&cause))?;
-        let header_bytes = u64::from_le_bytes(length);
-        if header_bytes > file_bytes {
-            return Err(damaged(&"its header is longer than the file"));
-        }
-        let mut header = vec![0; header_bytes as usize];
-        file.read_exact(&mut header).map_err(|cause| damaged(&cause))?;
-        let metadata: Metadata = serde_json::from_slice(&header).map_err(|cause| damaged(&cause))?;
-        let about = metadata.metadata().clone().unwrap_or_default();
-        let (there, here) = (about.get("scenario").cloned().unwrap_or_default(), fixed_settings(resolved));
-        if there != here {
-            let other: Vec<&str> =
-                there.lines().filter(|line| !here.lines().any(|own| own == *line)).collect();
-            return Err(refuse(
-                format!("it belongs to a run of another scenario, with {}", other.join(", ")),
-                "leave these keys as they are, or start a new run",
-            ));
-        }
-        let field = |name: &str| about.get(name).ok_or_else(|| damaged(&format!("no {name} in it")));
-        Ok(Checkpoint {
-            round: field("round")?.parse().map_err(|cause| damaged(&cause))?,
-            data_digest: field("data")?.clone(),
-            seconds: field("seconds")?.parse().map_err(|cause| damaged(&cause))?,
-            folder: folder.to_owned(),
-            file,
-            metadata,
-            words_at: LENGTH_BYTES as u64 + header_bytes,
-        })
     }
 
     /// Returns the offset of a part's words in the file.

@@ -1,15 +1,23 @@
 //! Scores of sample weights as a detector of corrupted labels.
 
+use serde::Serialize;
+
+use super::SampleWeight;
+
 /// The quality of low weights as a sign of corrupted labels.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct CleaningScore {
     /// Probability that a corrupted sample weighs less than a clean one, ties counting half; absent when either is missing.
+    #[serde(rename = "cleaning_auc")]
     pub auc: Option<f64>,
     /// Share of corrupted ones among the samples below the threshold; absent when there is none.
+    #[serde(rename = "cleaning_precision")]
     pub precision: Option<f64>,
     /// Share of the corrupted samples that are below the threshold; absent when none is corrupted.
+    #[serde(rename = "cleaning_recall")]
     pub recall: Option<f64>,
     /// Mean weight of all samples.
+    #[serde(skip)]
     pub mean_weight: Option<f64>,
     /// Mean weight of corrupted samples.
     pub mean_weight_corrupted: Option<f64>,
@@ -20,44 +28,31 @@ pub struct CleaningScore {
 impl CleaningScore {
     /// Scores weights against the truth; a sample counts as found when its weight is below `threshold`. Without a truth there is only
     /// the mean of all weights.
-    ///
-    /// # Panics
-    /// When there are not as many weights as truths.
-    pub fn of(weights: &[f32], corrupted: Option<&[bool]>, threshold: f32) -> Self {
-        let mean_weight = ratio(weights.iter().map(|weight| f64::from(*weight)).sum(), weights.len());
-        let Some(corrupted) = corrupted else {
-            return Self {
-                auc: None,
-                precision: None,
-                recall: None,
-                mean_weight,
-                mean_weight_corrupted: None,
-                mean_weight_clean: None,
-            };
+    pub fn of(samples: &[SampleWeight], threshold: f32) -> Self {
+        let weights: Vec<f32> = samples.iter().map(|sample| sample.weight).collect();
+        let mean_weight = mean(&weights);
+        let corrupted: Option<Vec<bool>> = samples.iter().map(SampleWeight::is_wrong).collect();
+        let Some(corrupted) = corrupted else { return Self { mean_weight, ..Self::default() } };
+        let of = |wanted: bool| -> Vec<f32> {
+            let kind = weights.iter().zip(&corrupted).filter(|(_, is)| **is == wanted);
+            kind.map(|(&weight, _)| weight).collect()
         };
-        assert_eq!(weights.len(), corrupted.len(), "a truth for each weight");
-        let bad = corrupted.iter().filter(|is_corrupted| **is_corrupted).count();
-        let good = corrupted.len() - bad;
-        let found = weights.iter().filter(|weight| **weight < threshold).count();
-        let hits = weights.iter().zip(corrupted).filter(|(weight, is)| **weight < threshold && **is).count();
-        let mean = |wanted: bool, count: usize| {
-            let sum: f64 = weights
-                .iter()
-                .zip(corrupted)
-                .filter(|(_, is)| **is == wanted)
-                .map(|(weight, _)| f64::from(*weight))
-                .sum();
-            ratio(sum, count)
-        };
+        let (bad, good) = (of(true), of(false));
+        let below = |weights: &[f32]| weights.iter().filter(|weight| **weight < threshold).count();
+        let hits = below(&bad) as f64;
         Self {
-            auc: auc(weights, corrupted, bad, good),
-            precision: ratio(hits as f64, found),
-            recall: ratio(hits as f64, bad),
+            auc: auc(&weights, &corrupted, bad.len(), good.len()),
+            precision: ratio(hits, below(&weights)),
+            recall: ratio(hits, bad.len()),
             mean_weight,
-            mean_weight_corrupted: mean(true, bad),
-            mean_weight_clean: mean(false, good),
+            mean_weight_corrupted: mean(&bad),
+            mean_weight_clean: mean(&good),
         }
     }
+}
+
+fn mean(weights: &[f32]) -> Option<f64> {
+    ratio(weights.iter().map(|weight| f64::from(*weight)).sum(), weights.len())
 }
 
 fn ratio(part: f64, whole: usize) -> Option<f64> {
@@ -88,35 +83,25 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn perfect_reversed_and_constant_weights() {
-        let truth = [true, true, false, false];
-        let auc = |weights: [f32; 4]| CleaningScore::of(&weights, Some(&truth), 0.5).auc.unwrap();
-        assert_eq!(auc([0.1, 0.2, 0.8, 0.9]), 1.0);
-        assert_eq!(auc([0.9, 0.8, 0.2, 0.1]), 0.0);
-        assert_eq!(auc([0.5; 4]), 0.5);
-        assert_eq!(auc([0.1, 0.8, 0.8, 0.9]), 0.875);
+    fn score(weights: &[f32], corrupted: &[bool]) -> CleaningScore {
+        let sample = |(&weight, &is): (&f32, &bool)| {
+            let true_label = Some(u8::from(is));
+            SampleWeight { sample: 0, agent: 0, given_label: 0, true_label, weight }
+        };
+        let samples: Vec<SampleWeight> = weights.iter().zip(corrupted).map(sample).collect();
+        CleaningScore::of(&samples, 0.5)
     }
 
     #[test]
     fn precision_and_recall_count_what_is_below_the_threshold() {
-        let score =
-            CleaningScore::of(&[0.1, 0.6, 0.2, 0.9, 0.4], Some(&[true, true, false, false, true]), 0.5);
-        assert_eq!(score.precision, Some(2.0 / 3.0));
-        assert_eq!(score.recall, Some(2.0 / 3.0));
-        assert!((score.mean_weight_clean.unwrap() - 0.55).abs() < 1e-6);
+        let found = score(&[0.1, 0.6, 0.2, 0.9, 0.4], &[true, true, false, false, true]);
+        assert_eq!(found.precision, Some(2.0 / 3.0));
+        assert_eq!(found.recall, Some(2.0 / 3.0));
+        assert!((found.mean_weight_clean.unwrap() - 0.55).abs() < 1e-6);
         // A weight that never moved from the threshold was not found.
-        assert_eq!(CleaningScore::of(&[0.5], Some(&[true]), 0.5).recall, Some(0.0));
-    }
-
-    #[test]
-    fn cleaning_score_without_corrupted_labels_is_none() {
-        let score = CleaningScore::of(&[0.6, 0.7], Some(&[false, false]), 0.5);
-        assert_eq!(
-            (score.auc, score.precision, score.recall, score.mean_weight_corrupted),
-            (None, None, None, None)
-        );
-        assert_eq!(CleaningScore::of(&[], Some(&[]), 0.5).auc, None);
+        assert_eq!(score(&[0.5], &[true]).recall, Some(0.0));
+        let clean = score(&[0.6, 0.7], &[false, false]);
+        assert_eq!((clean.precision, clean.recall, clean.mean_weight_corrupted), (None, None, None));
     }
 
     proptest! {
@@ -132,7 +117,7 @@ mod tests {
                     wins += if weights[i] < weights[j] { 1.0 } else if weights[i] == weights[j] { 0.5 } else { 0.0 };
                 }
             }
-            match CleaningScore::of(&weights, Some(&truth), 0.5).auc {
+            match score(&weights, &truth).auc {
                 Some(auc) => prop_assert!((auc - wins / pairs).abs() < 1e-12),
                 None => prop_assert_eq!(pairs, 0.0),
             }

@@ -10,17 +10,14 @@ use fabswarm_sim::record::Error;
 
 /// An event file that grows with the run.
 #[derive(Debug)]
-pub struct Events {
+pub(super) struct Events {
     file: File,
     path: PathBuf,
 }
 
 impl Events {
     /// Makes an event file in a run folder; where the run goes on at step `resumed`, later steps of earlier files no longer count.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn new(folder: &Path, resumed: Option<u32>) -> Result<Self, Error> {
+    pub(super) fn new(folder: &Path, resumed: Option<u32>) -> Result<Self, Error> {
         let (file, path) = create(folder)?;
         let mut events = Events { file, path };
         let mut version = Vec::new();
@@ -39,10 +36,7 @@ impl Events {
     }
 
     /// Adds the value of each tag at `step`.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn scalars<'a>(
+    pub(super) fn scalars<'a>(
         &mut self,
         step: u32,
         scalars: impl IntoIterator<Item = (&'a str, f64)>,

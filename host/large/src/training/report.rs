@@ -11,11 +11,11 @@
 //! | `summary.json`, `model.safetensors` | what came of it |
 
 use super::events::Events;
-use super::metrics_table::{BEGIN_ANEW, MetricValue, MetricsTable};
+use super::metrics_table::{BEGIN_ANEW, MetricValue, beginning, row};
 use super::summary::TrainingSummary;
-use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, model_file, weights_figure, weights_table};
+use super::{Error, Evaluation, TrainingOutcome, TrainingSetup, model_file, weights};
 use crate::device::MemoryUse;
-use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
+use fabswarm_sim::record::{self, GrowingFile, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::ResolvedScenario;
 
 /// The resolved scenario, to resume the run or to run it again.
@@ -75,8 +75,8 @@ pub fn summary_json(resolved: &ResolvedScenario, outcome: &TrainingOutcome) -> S
 /// The files of a run that grow with it.
 #[derive(Debug)]
 pub struct TrainingReport {
-    metrics: MetricsTable,
-    times: MetricsTable,
+    metrics: GrowingFile,
+    times: GrowingFile,
     events: Events,
 }
 
@@ -91,16 +91,16 @@ impl TrainingReport {
         resumed: Option<u32>,
     ) -> Result<Self, Error> {
         let names = |columns: &[ReportColumn]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-        let metrics = MetricsTable::beginning(folder, METRICS, &names(&COLUMNS), resumed)?;
-        let times = MetricsTable::beginning(folder, TIMES, &names(&TIME_COLUMNS), resumed)?;
+        let metrics = beginning(folder, METRICS, &names(&COLUMNS), resumed)?;
+        let times = beginning(folder, TIMES, &names(&TIME_COLUMNS), resumed)?;
         if !rounds(&metrics).eq(rounds(&times)) {
             let what = format!("{METRICS} and {TIMES} have rows of different rounds");
             return Err(Error::resume(folder.path(), what, BEGIN_ANEW));
         }
         folder.write(SCENARIO_FILE, resolved.to_repeatable_toml().as_bytes())?;
         Ok(TrainingReport {
-            metrics: MetricsTable::start(folder, METRICS, &metrics)?,
-            times: MetricsTable::start(folder, TIMES, &times)?,
+            metrics: folder.growing_file_from(METRICS, &metrics)?,
+            times: folder.growing_file_from(TIMES, &times)?,
             events: Events::new(folder.path(), resumed)?,
         })
     }
@@ -110,8 +110,8 @@ impl TrainingReport {
     /// # Errors
     /// When it cannot be written.
     pub fn add(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {
-        self.metrics.push(COLUMNS.map(|(_, value)| value(evaluation)))?;
-        self.times.push(TIME_COLUMNS.map(|(_, value)| value(evaluation)))?;
+        self.metrics.append(row(COLUMNS.map(|(_, value)| value(evaluation))).as_bytes())?;
+        self.times.append(row(TIME_COLUMNS.map(|(_, value)| value(evaluation))).as_bytes())?;
         let scalars = values(evaluation).skip(1).filter_map(|(name, value)| Some((name, value?)));
         self.events.scalars(evaluation.round, scalars)
     }
@@ -127,13 +127,13 @@ impl TrainingReport {
         prepared: &TrainingSetup,
         outcome: &TrainingOutcome,
     ) -> Result<(), Error> {
-        self.metrics.finish()?;
-        self.times.finish()?;
+        self.metrics.complete()?;
+        self.times.complete()?;
         if outcome.stopped_because != StoppedBecause::Diverged {
             if !outcome.weights.is_empty() {
-                let svg = weights_figure::draw(&resolved.scenario, outcome);
+                let svg = weights::draw(&resolved.scenario, outcome);
                 folder.write("weights.svg", svg.as_bytes())?;
-                weights_table::write(folder, &outcome.weights)?;
+                weights::write_table(folder, &outcome.weights)?;
             }
             folder.write("model.safetensors", &model_file::bytes(prepared, &resolved.scenario, outcome))?;
         }

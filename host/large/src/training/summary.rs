@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::TrainingOutcome;
+use super::{CleaningScore, TrainingOutcome};
 use crate::device::MemoryUse;
 use fabswarm_sim::record::CommonSummary;
 use fabswarm_sim::scenario::ResolvedScenario;
@@ -19,11 +19,8 @@ pub(super) struct TrainingSummary<'a> {
     epochs: f64,
     test_accuracy: f64,
     test_loss: f64,
-    cleaning_auc: Option<f64>,
-    cleaning_precision: Option<f64>,
-    cleaning_recall: Option<f64>,
-    mean_weight_corrupted: Option<f64>,
-    mean_weight_clean: Option<f64>,
+    #[serde(flatten)]
+    cleaning: CleaningScore,
     regularisation: Option<f64>,
     /// Bytes of the frames that were sent.
     sent_bytes: u64,
@@ -38,8 +35,7 @@ pub(super) struct TrainingSummary<'a> {
 impl<'a> TrainingSummary<'a> {
     pub(super) fn of(resolved: &'a ResolvedScenario, outcome: &'a TrainingOutcome) -> Self {
         let (scenario, now) = (&resolved.scenario, &outcome.evaluation);
-        let cleaning = now.cleaning.as_ref();
-        let (peak_resident_bytes, gpu_memory_bytes) = match outcome.memory.used {
+        let (peak_resident_bytes, gpu_memory_bytes) = match outcome.memory {
             Some(MemoryUse::PeakResident(bytes)) => (Some(bytes), None),
             Some(MemoryUse::OnDevice(bytes)) => (None, Some(bytes)),
             None => (None, None),
@@ -58,14 +54,10 @@ impl<'a> TrainingSummary<'a> {
             epochs: now.epoch,
             test_accuracy: now.test.accuracy,
             test_loss: now.test.loss,
-            cleaning_auc: cleaning.and_then(|cleaning| cleaning.auc),
-            cleaning_precision: cleaning.and_then(|cleaning| cleaning.precision),
-            cleaning_recall: cleaning.and_then(|cleaning| cleaning.recall),
-            mean_weight_corrupted: cleaning.and_then(|cleaning| cleaning.mean_weight_corrupted),
-            mean_weight_clean: cleaning.and_then(|cleaning| cleaning.mean_weight_clean),
+            cleaning: now.cleaning.unwrap_or_default(),
             regularisation: now.strength,
             sent_bytes: now.sent_bytes,
-            planned_memory_bytes: outcome.memory.planned,
+            planned_memory_bytes: outcome.planned_bytes,
             peak_resident_bytes,
             gpu_memory_bytes,
         }

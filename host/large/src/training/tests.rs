@@ -134,17 +134,6 @@ fn a_resumed_run_ends_in_the_same_bits() {
 }
 
 #[test]
-fn training_learns_and_tells_wrong_labels_from_right_ones() {
-    let folder = tempfile::tempdir().unwrap();
-    let (outcome, evaluations) =
-        train(&scenario(&[("training.epochs", 30.into()), ("swarm.agents", 3.into())]), folder.path(), false)
-            .unwrap();
-    assert!(outcome.evaluation.test.accuracy > evaluations[0].test.accuracy, "{evaluations:?}");
-    let auc = outcome.evaluation.cleaning.and_then(|cleaning| cleaning.auc).unwrap();
-    assert!(auc > 0.6, "{auc}");
-}
-
-#[test]
 fn every_fault_of_the_air_leaves_a_swarm_that_learns_with_its_ledger_intact() {
     for (name, faults) in faults() {
         let folder = tempfile::tempdir().unwrap();
@@ -184,40 +173,18 @@ fn every_topology_carries_both_forms_of_push() {
 }
 
 #[test]
-fn checkpoints_of_other_runs_and_damaged_ones_are_refused() {
+fn a_checkpoint_with_another_byte_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |resolved: &ResolvedScenario| train(resolved, folder.path(), true).unwrap_err().to_string();
-    assert!(refused(&scenario(&[])).contains("it is not a run folder\nhelp: "));
     train(&scenario(&[]), folder.path(), false).unwrap();
-    let other = refused(&scenario(&[("seed", 2.into())]));
-    assert!(other.contains("another scenario, with seed = 1"), "{other}");
-    let shorter = refused(&scenario(&[("training.epochs", 3.into())]));
-    assert!(
-        shorter.contains("training.epochs = 3") && shorter.contains("done 4 epochs already"),
-        "{shorter}"
-    );
     let path = folder.path().join(CHECKPOINT);
     let bytes = std::fs::read(&path).unwrap();
-    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(refused(&scenario(&[])).contains("it is damaged"));
     for at in [bytes.len() / 2, bytes.len() - 5, bytes.len() - 1] {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
         std::fs::write(&path, damaged).unwrap();
-        assert!(refused(&scenario(&[])).contains("its checksum differs"), "byte {at}");
+        let refused = train(&scenario(&[]), folder.path(), true).unwrap_err().to_string();
+        assert!(refused.contains("its checksum differs"), "byte {at}: {refused}");
     }
-    std::fs::remove_file(path).unwrap();
-    assert!(refused(&scenario(&[])).contains("no checkpoint was kept there\nhelp: start again with "));
-}
-
-#[test]
-fn non_finite_loss_ends_the_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let wild = [("training.method", "single-level-noisy".into()), ("algorithm.eta_y", 1e9.into())];
-    let (outcome, evaluations) = train(&scenario(&wild), folder.path(), false).unwrap();
-    assert_eq!(outcome.stopped_because, StoppedBecause::Diverged);
-    assert!(!evaluations.last().unwrap().test.loss.is_finite());
-    assert!(!folder.path().join(CHECKPOINT).exists());
 }
 
 #[test]

@@ -11,8 +11,7 @@ use super::cleaning_score::CleaningScore;
 use super::constants::RunLength;
 use super::links::TrainingNetwork;
 use super::{
-    Error, Evaluation, MemoryReport, SampleWeight, TrainingObserver, TrainingOutcome, TrainingSetup,
-    WeightHistogram,
+    Error, Evaluation, SampleWeight, TrainingObserver, TrainingOutcome, TrainingSetup, WeightHistogram,
 };
 use crate::device::Device;
 use crate::fab::Fab;
@@ -158,7 +157,8 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             weights: self.weights()?,
             tracking_defect: self.swarm.tracking_defect()?,
             air: self.links.air().map(AirReport::on),
-            memory: MemoryReport { planned: self.planned_bytes, used: self.swarm.device().memory_use() },
+            planned_bytes: self.planned_bytes,
+            memory: self.swarm.device().memory_use(),
         })
     }
 
@@ -229,12 +229,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         let swarm = &self.swarm;
         let (mean, consensus_error) = swarm.mean()?;
         let weights = self.weights()?;
-        let cleaning = (!weights.is_empty()).then(|| {
-            let (weights, truths): (Vec<f32>, Vec<Option<bool>>) =
-                weights.iter().map(|sample| (sample.weight, sample.is_wrong())).unzip();
-            let truths: Option<Vec<bool>> = truths.into_iter().collect();
-            CleaningScore::of(&weights, truths.as_deref(), FOUND_BELOW)
-        });
+        let weights = Some(&weights[..]).filter(|weights| !weights.is_empty());
         let strength = swarm
             .strengths()?
             .map(|all| all.iter().map(|&word| f64::from(word)).sum::<f64>() / all.len() as f64);
@@ -252,14 +247,14 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
             test: score(&mean)?,
             twin: swarm.mean_twin()?.map(|twin| score(&twin)).transpose()?,
             consensus_error,
-            cleaning,
+            cleaning: weights.map(|weights| CleaningScore::of(weights, FOUND_BELOW)),
             strength,
             sent_bytes: frames.sent * swarm.frame_words(self.prepared.parameters()) as u64 * 4,
             frames,
             seconds: self.seconds(),
             round_seconds: self.round_seconds,
             memory: swarm.device().memory_use(),
-            weights: (!weights.is_empty()).then(|| WeightHistogram::of(&weights)),
+            weights: weights.map(WeightHistogram::of),
         })
     }
 

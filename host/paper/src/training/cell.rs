@@ -91,7 +91,7 @@ fn train<D: Device<Scalar = f32>>(
     if outcome.stopped_because == StoppedBecause::Interrupted {
         return Ok(None);
     }
-    let memory_bytes = outcome.memory.used.map(|used| match used {
+    let memory_bytes = outcome.memory.map(|used| match used {
         MemoryUse::PeakResident(bytes) | MemoryUse::OnDevice(bytes) => bytes,
     });
     Ok(Some(TrainingRunOutcome {

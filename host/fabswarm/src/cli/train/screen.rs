@@ -182,8 +182,8 @@ pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &P
             now.frames.refused
         ),
     );
-    let planned = record::bytes(outcome.memory.planned);
-    match outcome.memory.used {
+    let planned = record::bytes(outcome.planned_bytes);
+    match outcome.memory {
         Some(MemoryUse::PeakResident(bytes)) => {
             line("memory", format!("{planned} planned; the process had {} at most", record::bytes(bytes)));
         }
