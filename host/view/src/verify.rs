@@ -63,9 +63,9 @@ pub fn verify(folder: &Path) -> Result<RunVerdict, Diagnostic> {
     swarm.replay_readings(ReadingLog::read(&folder.join("boards"))?);
     let frames = LoggedFrames { rest: &log.frames, is_sealed: scenario.frames.sealed, equal: 0 };
     let results = LoggedResults::read(folder, &scenario)?;
-    let mut replay = Replay { folder, swarm, frames, results, checks: 0, files: Vec::new() };
+    let mut replay = RunReplay { folder, swarm, frames, results, checks: 0, files: Vec::new() };
     let difference = replay.first_difference(&log)?;
-    let Replay { swarm, frames, results, checks, files, .. } = replay;
+    let RunReplay { swarm, frames, results, checks, files, .. } = replay;
     Ok(RunVerdict {
         rounds: swarm.round(),
         checks,
@@ -215,7 +215,7 @@ impl LoggedResults {
 }
 
 /// A run that is executed again beside its log.
-struct Replay<'a> {
+struct RunReplay<'a> {
     folder: &'a Path,
     swarm: Box<dyn Swarm>,
     frames: LoggedFrames<'a>,
@@ -226,7 +226,7 @@ struct Replay<'a> {
     files: Vec<&'static str>,
 }
 
-impl Replay<'_> {
+impl RunReplay<'_> {
     /// The first difference, in words.
     fn first_difference(&mut self, log: &RecordedRun) -> Result<Option<String>, Diagnostic> {
         for view in log.about(Topic::Swarm) {

@@ -5,7 +5,7 @@ use crate::scalar::Scalar;
 
 /// A gradient of a problem, by the function that computes it.
 #[derive(Clone, Copy)]
-enum Oracle {
+enum CheckedOracle {
     Upper,
     Lower,
     Penalty(PenaltyForm),
@@ -74,27 +74,27 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
     let moment = NoiseKey { agent: 0, round: 0 };
     let (one_sided, symmetric) = (PenaltyForm::OneSided, PenaltyForm::Symmetric);
     for (name, oracle) in [
-        ("upper_gradient", Oracle::Upper),
-        ("lower_gradient", Oracle::Lower),
-        ("penalty_gradient", Oracle::Penalty(one_sided)),
-        ("penalty_gradient", Oracle::Penalty(symmetric)),
+        ("upper_gradient", CheckedOracle::Upper),
+        ("lower_gradient", CheckedOracle::Lower),
+        ("penalty_gradient", CheckedOracle::Penalty(one_sided)),
+        ("penalty_gradient", CheckedOracle::Penalty(symmetric)),
     ] {
         let penalty = |form| Penalty { lambda: S::from_f64(3.0), normalise: true, form };
         let (x, y, _) = shape.split(at);
         let (dx, dy, _) = shape.split_mut(gradient);
         match oracle {
-            Oracle::Upper => problem.upper_gradient(x, y, dx, dy, scratch),
-            Oracle::Lower => problem.lower_gradient(moment, x, y, dx, dy, scratch),
-            Oracle::Penalty(form) => {
+            CheckedOracle::Upper => problem.upper_gradient(x, y, dx, dy, scratch),
+            CheckedOracle::Lower => problem.lower_gradient(moment, x, y, dx, dy, scratch),
+            CheckedOracle::Penalty(form) => {
                 problem.penalty_gradient(&penalty(form), moment, at, gradient, scratch);
             }
         }
         let mut value = |v: &[S]| {
             let (x, y, z) = shape.split(v);
             match oracle {
-                Oracle::Upper => problem.upper_value(x, y, scratch),
-                Oracle::Lower => problem.lower_value(x, y, scratch),
-                Oracle::Penalty(form) => {
+                CheckedOracle::Upper => problem.upper_value(x, y, scratch),
+                CheckedOracle::Lower => problem.lower_value(x, y, scratch),
+                CheckedOracle::Penalty(form) => {
                     let scale = penalty(form).scale();
                     let gap = problem.lower_value(x, y, scratch) - problem.lower_value(x, z, scratch);
                     let upper = problem.upper_value(x, y, scratch) * scale;
@@ -109,7 +109,8 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
             }
             .to_f64()
         };
-        let checked = if matches!(oracle, Oracle::Penalty(_)) { shape.words() } else { shape.x + shape.y };
+        let checked =
+            if matches!(oracle, CheckedOracle::Penalty(_)) { shape.words() } else { shape.x + shape.y };
         for word in 0..checked {
             point.copy_from_slice(at);
             let step = relative_step::<S>() * at[word].to_f64().abs().max(1.0);
@@ -121,7 +122,7 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
             let below = value(point);
             let slope = (above - below) / (after.to_f64() - before.to_f64());
             // y and z count half in the symmetric L; z ascends: its part of d is minus the derivative.
-            let is_symmetric = matches!(oracle, Oracle::Penalty(PenaltyForm::Symmetric));
+            let is_symmetric = matches!(oracle, CheckedOracle::Penalty(PenaltyForm::Symmetric));
             let share = if is_symmetric { 2.0 } else { 1.0 };
             let expected = match word {
                 word if word < shape.x => slope,
