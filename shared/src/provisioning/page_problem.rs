@@ -7,41 +7,7 @@ use crate::problem::{AnyProblem, Problem};
 /// A problem that boards can run: one that reads itself from a page.
 ///
 /// A user's problem keeps its numbers in one slice of words, which a board reads where they are in flash, and whatever else it
-/// needs in a slice of bytes:
-///
-/// ```
-/// use fabswarm_shared::provisioning::{Error, PageData, PageProblem, WriteError};
-/// # use fabswarm_shared::problem::{Mismatch, NoiseKey, Problem, Shape};
-///
-/// /// f = (x − y)²/2, g = Σ(y − site)²/2.
-/// #[derive(Clone, Copy)]
-/// struct Nearest<'a> {
-///     sites: &'a [f32],
-/// }
-/// # impl Problem<f32> for Nearest<'_> {
-/// #     fn shape(&self) -> Shape { Shape { x: 1, y: 1, x_is_local: false } }
-/// #     fn check(&self) -> Result<(), Mismatch> { Ok(()) }
-/// #     fn oracle_words(&self) -> usize { 0 }
-/// #     fn upper_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 { 0.0 }
-/// #     fn lower_value(&self, _: &[f32], _: &[f32], _: &mut [f32]) -> f32 { 0.0 }
-/// #     fn upper_gradient(&self, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
-/// #     fn lower_gradient(&self, _: NoiseKey, _: &[f32], _: &[f32], _: &mut [f32], _: &mut [f32], _: &mut [f32]) {}
-/// # }
-///
-/// impl<'a> PageProblem<'a> for Nearest<'a> {
-///     fn page_data(&self) -> Result<PageData<'a>, WriteError> {
-///         Ok(PageData::own("nearest", self.sites, &[]))
-///     }
-///     fn from_page(data: PageData<'a>) -> Result<Self, Error> {
-///         let (sites, _) = data.take_own("nearest")?;
-///         Ok(Self { sites })
-///     }
-/// }
-///
-/// let problem = Nearest { sites: &[1.0, 2.0] };
-/// assert_eq!(Nearest::from_page(problem.page_data()?)?.sites, problem.sites);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// needs in a slice of bytes: [`PageData::own`] and [`PageData::take_own`] pass them on. `examples/own-problem` has such a problem.
 pub trait PageProblem<'a>: Problem<f32> + Sized {
     /// The data that a page must hold of this problem.
     ///
