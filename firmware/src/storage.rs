@@ -10,6 +10,8 @@
 
 mod boots;
 
+pub use boots::KeyBoots;
+
 use core::ops::Range;
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::fnv;

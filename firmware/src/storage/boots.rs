@@ -41,20 +41,20 @@ struct BootLog {
 }
 
 /// The boots that a board has used under one key.
-pub(crate) struct KeyBoots<'a, F> {
+#[derive(Debug)]
+pub struct KeyBoots<'a, F> {
     storage: &'a mut BoardStorage<F>,
     key_number: u32,
     floor: u32,
 }
 
 impl<F: NorFlash> BoardStorage<F> {
-    /// Returns the boots used under the key with this number, none of them below `floor`. The floor of a key never falls. Refuses a key
-    /// with a lower number than one that was used, and a flash of which too much cannot be read.
-    pub(crate) fn boots(
-        &mut self,
-        key_number: u32,
-        floor: u32,
-    ) -> Result<KeyBoots<'_, F>, provisioning::Error> {
+    /// Returns the boots used under the key with this number, none of them below `floor`. The floor of a key never falls.
+    ///
+    /// # Errors
+    /// [`OldKey`](provisioning::Error::OldKey) if the board has used a key with a higher number,
+    /// [`Storage`](provisioning::Error::Storage) if too much of the flash cannot be read.
+    pub fn boots(&mut self, key_number: u32, floor: u32) -> Result<KeyBoots<'_, F>, provisioning::Error> {
         match self.boot_log() {
             Err(StorageFault) => Err(provisioning::Error::Storage),
             Ok(BootLog { newest: Some((used, _)), .. }) if used > key_number => {
