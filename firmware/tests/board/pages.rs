@@ -15,15 +15,15 @@ use fabswarm_shared::{
 
 #[test]
 fn a_board_without_a_good_page_says_why_and_nothing_else() {
-    let mut flash = vec![0xFF; 64 * 1024];
+    let mut flash = blank_flash();
     let newer_key = page_with(5, Pace::Air, |page| page.key_number = 2);
-    assert_eq!(first_round(&said_with(&mut flash, &newer_key, [], a_while())), 0);
+    assert_eq!(first_round(&said_with(&mut flash, &newer_key, [])), 0);
     for (page, error) in [
         (vec![u32::MAX; 64], provisioning::Error::Missing),
         (page_with(5, Pace::Air, |page| page.chip = Some(7)), provisioning::Error::OtherChip),
         (page(Pace::Air), provisioning::Error::OldKey { page: 1, used: 2 }),
     ] {
-        let said = said_with(&mut flash, &page, [Packet::Start { air_round: 0 }, over(0)], a_while());
+        let said = said_with(&mut flash, &page, [Packet::Start { air_round: 0 }, over(0)]);
         assert!(!said.is_empty());
         for packet in said {
             let Ok(Packet::Boot(boot)) = Packet::decode(&packet) else { panic!("{packet:?} is no boot") };
@@ -53,9 +53,9 @@ fn a_board_without_an_agent_takes_a_page() {
         bytes,
         Packet::Mark { number: 8 },
     ];
-    let mut flash = vec![0xFF; 64 * 1024];
+    let mut flash = blank_flash();
     flash[PAGE_AT..].fill(0);
-    let said = said_with(&mut flash, &[u32::MAX; 64], commands, a_while());
+    let said = said_with(&mut flash, &[u32::MAX; 64], commands);
     assert_eq!(flash[PAGE_AT..PAGE_AT + 9], [1, 2, 3, 4, 5, 6, 7, 8, 0xFF]);
     let (boot, others) = last_boot(&said);
     assert_eq!(boot.page, Err(provisioning::Error::Missing));
@@ -75,8 +75,8 @@ fn a_board_that_waits_leaves_its_agent_for_service() {
 fn a_board_that_runs_keeps_its_page() {
     let page_bytes = Packet::PageBytes { offset: 0, bytes: &[1, 2, 3, 4] };
     let commands = [Packet::Start { air_round: 0 }, Packet::Service, page_bytes, over(0)];
-    let mut flash = vec![0xFF; 64 * 1024];
-    let said = said_with(&mut flash, &page(Pace::Air), commands, a_while());
+    let mut flash = blank_flash();
+    let said = said_with(&mut flash, &page(Pace::Air), commands);
     assert_eq!(flash[PAGE_AT], 0xFF);
     assert_eq!(telemetry(&said).len(), 2);
 }
@@ -105,7 +105,7 @@ impl Health for CountingWatchdog<'_> {
 /// Regression: an ESP32 without page and host reset itself every eight seconds.
 #[test]
 fn a_board_without_page_and_host_waits() {
-    let (mut flash, fed) = (vec![0xFF; 64 * 1024], Cell::new(0));
+    let (mut flash, fed) = (blank_flash(), Cell::new(0));
     let parts = Parts {
         board: "testing",
         chip: Some(CHIP),

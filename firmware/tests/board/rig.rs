@@ -73,6 +73,10 @@ impl NorFlash for RamFlash<'_> {
     }
 }
 
+pub(crate) fn blank_flash() -> Vec<u8> {
+    vec![0xFF; 64 * 1024]
+}
+
 /// The offset of the page in the flash.
 pub(crate) const PAGE_AT: usize = 60 * 1024;
 pub(crate) const CHIP: u64 = 0xE661_0000_0000_0001;
@@ -161,17 +165,16 @@ pub(crate) async fn until_told(heard: &RefCell<Vec<Vec<u8>>>, is_enough: impl Fn
 
 /// The packets that a board with blank flash sends to a host that sends `words`.
 pub(crate) fn said(page: &[u32], words: impl IntoIterator<Item = Packet<'static>>) -> Vec<Vec<u8>> {
-    said_with(&mut vec![0xFF; 64 * 1024], page, words, a_while())
+    said_with(&mut blank_flash(), page, words)
 }
 
-/// The packets that a board with this flash sends until `then` is ready.
+/// The packets that a board with this flash sends.
 pub(crate) fn said_with(
     flash: &mut Vec<u8>,
     page: &[u32],
     words: impl IntoIterator<Item = Packet<'static>>,
-    then: impl Future<Output = ()>,
 ) -> Vec<Vec<u8>> {
-    said_by(flash, page, words, async |_| then.await, async |parts| run(parts).await)
+    said_by(flash, page, words, async |_| a_while().await, async |parts| run(parts).await)
 }
 
 /// The packets that a board which `start` runs sends until `then`, which sees them, is ready.

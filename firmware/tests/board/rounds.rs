@@ -50,7 +50,7 @@ fn the_end_of_each_round_is_marked() {
     let seen = RefCell::new(Vec::new());
     let marks = |mark| seen.borrow_mut().push(mark);
     let words = [Packet::Start { air_round: 0 }, over(0), over(1)];
-    let (mut flash, page) = (vec![0xFF; 64 * 1024], page(Pace::Air));
+    let (mut flash, page) = (blank_flash(), page(Pace::Air));
     said_by(
         &mut flash,
         &page,
@@ -105,7 +105,7 @@ fn a_board_ends_rounds_by_its_own_clock() {
         let begun = Instant::now();
         let a_few_rounds =
             async |heard: &RefCell<Vec<Vec<u8>>>| until_told(heard, |told| told.len() > 3).await;
-        let flash = &mut vec![0xFF; 64 * 1024];
+        let flash = &mut blank_flash();
         let told =
             telemetry(&said_by(flash, &page(slots(3)), words, a_few_rounds, async |parts| run(parts).await));
         let [first, .., last] = &told[..] else { panic!("{told:?}") };
@@ -118,25 +118,25 @@ fn a_board_ends_rounds_by_its_own_clock() {
 /// Another page once left a board that refused its own flash for ever.
 #[test]
 fn a_state_counts_under_the_page_it_was_saved_under() {
-    let mut flash = vec![0xFF; 64 * 1024];
+    let mut flash = blank_flash();
     let three_rounds = [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
-    assert_eq!(telemetry(&said_with(&mut flash, &page(Pace::Air), three_rounds, a_while())).len(), 4);
-    assert_eq!(first_round(&said_with(&mut flash.clone(), &page(Pace::Air), [], a_while())), 3);
+    assert_eq!(telemetry(&said_with(&mut flash, &page(Pace::Air), three_rounds)).len(), 4);
+    assert_eq!(first_round(&said_with(&mut flash.clone(), &page(Pace::Air), [])), 3);
     let other = page_with(6, Pace::Air, |_| {});
-    assert_eq!(first_round(&said_with(&mut flash.clone(), &other, [], a_while())), 0);
+    assert_eq!(first_round(&said_with(&mut flash.clone(), &other, [])), 0);
     // Bytes that count under this page and are no state of this firmware.
     let page = page(Pace::Air);
     let mut storage = BoardStorage::new(RamFlash(&mut flash));
     let mut draft = storage.draft(3);
     draft.write(&[provisioning::page_crc(bytemuck::cast_slice(&page)), 7, 7]).unwrap();
     draft.commit().unwrap();
-    assert_eq!(first_round(&said_with(&mut flash, &page, [], a_while())), 0);
+    assert_eq!(first_round(&said_with(&mut flash, &page, [])), 0);
 }
 
 /// Where a state is saved only now and then, a restart keeps the decision and nothing that others count on.
 #[test]
 fn a_decision_that_was_saved_outlasts_a_restart() {
-    let mut flash = vec![0xFF; 64 * 1024];
+    let mut flash = blank_flash();
     let page = page_with(5, Pace::Air, |page| page.save_every = 2);
     let x_told = |said: &[Vec<u8>]| -> Vec<Vec<f32>> {
         let x = |packet: &Vec<u8>| match Packet::decode(packet) {
@@ -146,9 +146,9 @@ fn a_decision_that_was_saved_outlasts_a_restart() {
         said.iter().filter_map(x).collect()
     };
     let three_rounds = [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
-    let before = x_told(&said_with(&mut flash, &page, three_rounds, a_while()));
+    let before = x_told(&said_with(&mut flash, &page, three_rounds));
     assert!(before.len() == 4 && before[2] != before[1] && before[2] != before[3], "{before:?}");
-    let restarted = said_with(&mut flash, &page, [Packet::Start { air_round: 3 }], a_while());
+    let restarted = said_with(&mut flash, &page, [Packet::Start { air_round: 3 }]);
     assert_eq!(first_round(&restarted), 0);
     assert_eq!(x_told(&restarted)[0], before[2]);
     assert_eq!(telemetry(&restarted)[0].epoch, 0, "it joins");

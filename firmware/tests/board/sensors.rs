@@ -84,7 +84,7 @@ fn a_sensor_that_takes_its_time_stops_nobody() {
             told.iter().any(|told| told.sensor.is_some_and(|sensor| sensor.reading == reading))
         };
         let said = said_by(
-            &mut vec![0xFF; 64 * 1024],
+            &mut blank_flash(),
             &sensor_page(pace),
             words,
             async |heard| _ = select(others, until_told(heard, is_read)).await,
@@ -98,8 +98,8 @@ fn a_sensor_that_takes_its_time_stops_nobody() {
 fn a_board_takes_fresh_readings_and_passes_on_its_decisions() {
     let page = sensor_page(Pace::Air);
     let words = || [Packet::Start { air_round: 0 }, over(0), over(1), over(2)];
-    let mut flash = vec![0xFF; 64 * 1024];
-    let without = telemetry(&said_with(&mut flash.clone(), &page, words(), a_while()));
+    let mut flash = blank_flash();
+    let without = telemetry(&said_with(&mut flash.clone(), &page, words()));
 
     let passed_on = RefCell::new(Vec::new());
     let said = said_by(
