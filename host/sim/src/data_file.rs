@@ -20,15 +20,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A cell of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum DataCell {
-    /// A number; `true` is 1.
-    Number(f64),
-    Text(String),
-    Empty,
-}
-
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DataTable {
@@ -36,7 +27,7 @@ pub(crate) struct DataTable {
     /// The names of its columns.
     names: Vec<String>,
     /// Its rows, each with a cell for every name.
-    rows: Vec<Vec<DataCell>>,
+    rows: Vec<Vec<String>>,
     /// How the file numbers each row: the line of a CSV file, from 1.
     numbers: Vec<usize>,
 }
@@ -101,11 +92,13 @@ impl DataTable {
     /// The number in a cell.
     fn number(&self, row: usize, column: usize) -> Result<f64, Diagnostic> {
         let place = format!("row {}, column `{}`", self.numbers[row], self.names[column]);
-        let (what, remedy) = match &self.rows[row][column] {
-            DataCell::Number(number) if number.is_finite() => return Ok(*number),
-            DataCell::Text(text) => (format!("`{text}`"), "give numbers; encode words as numbers first"),
-            DataCell::Number(number) => (number.to_string(), "fill in what is missing, or leave the row out"),
-            DataCell::Empty => ("empty".to_owned(), "fill in what is missing, or leave the row out"),
+        let text = &self.rows[row][column];
+        let missing = "fill in what is missing, or leave the row out";
+        let (what, remedy) = match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => return Ok(number),
+            Ok(number) => (number.to_string(), missing),
+            Err(_) if text.is_empty() => ("empty".to_owned(), missing),
+            Err(_) => (format!("`{text}`"), "give numbers; encode words as numbers first"),
         };
         Err(self.refuse(format!("{place} is {what}"), remedy))
     }
@@ -144,16 +137,11 @@ impl DataTable {
             let first = self.rows.len() - self.rows.len() / SPLIT;
             return Ok((0..self.rows.len()).map(|row| row >= first).collect());
         };
-        let is_test = |(cells, number): (&Vec<DataCell>, &usize)| match &cells[split] {
-            DataCell::Text(word) if word == "train" => Ok(false),
-            DataCell::Text(word) if word == "test" => Ok(true),
+        let is_test = |(cells, number): (&Vec<String>, &usize)| match cells[split].as_str() {
+            "train" => Ok(false),
+            "test" => Ok(true),
             other => {
-                let shown = match other {
-                    DataCell::Text(word) => word.clone(),
-                    DataCell::Number(number) => number.to_string(),
-                    DataCell::Empty => String::new(),
-                };
-                let what = format!("row {number}, column `split` is `{shown}`");
+                let what = format!("row {number}, column `split` is `{other}`");
                 Err(self.refuse(what, "give `train` or `test`"))
             }
         };
@@ -176,7 +164,7 @@ impl DataTable {
                 let remedy = "give every row a cell for every name; quote cells that have a comma";
                 return Err(Diagnostic::of_file(path, what, remedy));
             }
-            rows.push(cells.into_iter().map(cell).collect());
+            rows.push(cells);
             numbers.push(at);
         }
         if rows.is_empty() {
@@ -196,14 +184,6 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> Diagnostic {
     Diagnostic::of_file(path, "it is not UTF-8", remedy)
 }
 
-fn cell(text: String) -> DataCell {
-    match text.parse() {
-        _ if text.is_empty() => DataCell::Empty,
-        Ok(number) => DataCell::Number(number),
-        Err(_) => DataCell::Text(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,9 +194,8 @@ mod tests {
         let table = DataTable::from_csv(Path::new("own.csv"), text).unwrap();
         assert_eq!(table.names, ["a", "b, c", "split"]);
         assert_eq!(table.numbers, [2, 5]);
-        let text = |word: &str| DataCell::Text(word.to_owned());
-        assert_eq!(table.rows[0], [DataCell::Number(1.0), text("true"), text("two\nlines")]);
-        assert_eq!(table.rows[1], [DataCell::Empty, DataCell::Number(-2500.0), text("train")]);
+        assert_eq!(table.rows, [["1", "true", "two\nlines"], ["", "-2.5e3", "train"]]);
+        assert_eq!(table.number(1, 1), Ok(-2500.0));
         assert_eq!(table.column("split"), Some(2));
     }
 

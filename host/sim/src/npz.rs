@@ -38,9 +38,10 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, NpyArray>, Diagnostic> {
 }
 
 /// A type of words: its bytes, and what makes a number of them.
-type WordType = (usize, fn(&[u8]) -> f64);
+pub(crate) type WordType = (usize, fn(&[u8]) -> f64);
 
-fn word_type(descr: &str) -> Option<WordType> {
+/// The type of words that NumPy describes so.
+pub(crate) fn word_type(descr: &str) -> Option<WordType> {
     macro_rules! words {
         ($kind:ty) => {
             (size_of::<$kind>(), |bytes: &[u8]| match bytes.try_into() {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::{DataCell, DataFile, DataTable, NamedArrays};
+use super::{DataFile, DataTable, NamedArrays};
 
 /// Samples of a file: those of agents, or those that a result is judged by.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl SampleFile {
             }
             for &(column, name) in &known {
                 // A test sample belongs to nobody.
-                let is_needed = !is_test || name == target || table.rows[row][column] != DataCell::Empty;
+                let is_needed = !is_test || name == target || !table.rows[row][column].is_empty();
                 if is_needed {
                     rows.columns.entry(name).or_default().push(table.number(row, column)?);
                 }

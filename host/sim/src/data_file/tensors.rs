@@ -1,7 +1,7 @@
 //! Arrays in safetensors.
 
 use super::NamedArrays;
-use crate::npz::NpyArray;
+use crate::npz::{NpyArray, WordType, word_type};
 use fabswarm_diagnostic::Diagnostic;
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -25,31 +25,20 @@ pub(super) fn read(path: &Path) -> Result<NamedArrays, Diagnostic> {
 }
 
 fn numbers(tensor: &TensorView<'_>) -> Option<Vec<f64>> {
-    macro_rules! words {
-        ($kind:ty) => {
-            words!($kind, |word| word as f64)
-        };
-        ($kind:ty, $number:expr) => {
-            tensor
-                .data()
-                .chunks_exact(size_of::<$kind>())
-                .map(|bytes| $number(<$kind>::from_le_bytes(bytes.try_into().unwrap_or_default())))
-                .collect()
-        };
-    }
-    Some(match tensor.dtype() {
-        Dtype::F32 => words!(f32),
-        Dtype::F64 => words!(f64),
-        Dtype::F16 => words!(f16, f64::from),
-        Dtype::BF16 => words!(bf16, f64::from),
-        Dtype::U8 | Dtype::BOOL => words!(u8),
-        Dtype::I8 => words!(i8),
-        Dtype::I16 => words!(i16),
-        Dtype::U16 => words!(u16),
-        Dtype::I32 => words!(i32),
-        Dtype::U32 => words!(u32),
-        Dtype::I64 => words!(i64),
-        Dtype::U64 => words!(u64),
+    let (bytes, number): WordType = match tensor.dtype() {
+        Dtype::F16 => (2, |bytes| f16::from_le_bytes([bytes[0], bytes[1]]).into()),
+        Dtype::BF16 => (2, |bytes| bf16::from_le_bytes([bytes[0], bytes[1]]).into()),
+        Dtype::F32 => word_type("<f4")?,
+        Dtype::F64 => word_type("<f8")?,
+        Dtype::U8 | Dtype::BOOL => word_type("|u1")?,
+        Dtype::I8 => word_type("|i1")?,
+        Dtype::I16 => word_type("<i2")?,
+        Dtype::U16 => word_type("<u2")?,
+        Dtype::I32 => word_type("<i4")?,
+        Dtype::U32 => word_type("<u4")?,
+        Dtype::I64 => word_type("<i8")?,
+        Dtype::U64 => word_type("<u8")?,
         _ => return None,
-    })
+    };
+    Some(tensor.data().chunks_exact(bytes).map(number).collect())
 }
