@@ -1,8 +1,7 @@
 //! Checks that a swarm fits into memory before anything is allocated.
 
 use crate::process_memory;
-use crate::scenario::{AlgorithmKind, ProblemKind, Scenario, TopologyKind};
-use crate::task::Task;
+use crate::scenario::{AlgorithmKind, PolicyEvaluationSection, ProblemKind, Scenario, TopologyKind};
 use fabswarm_diagnostic::Diagnostic;
 
 /// Bytes of a number of the problem, as it is drawn.
@@ -18,55 +17,39 @@ const HEARD_BYTES: f64 = 4.0;
 const FRAME_WORD_BYTES: f64 = 8.0;
 const FRAME_BYTES: f64 = 128.0;
 
-/// A swarm that does not fit into memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TooLarge {
-    agents: usize,
-    needed: f64,
-    free: f64,
-    fitting: usize,
-    delay_rounds: u32,
-}
-
-impl From<TooLarge> for Diagnostic {
-    fn from(TooLarge { agents, needed, free, fitting, delay_rounds }: TooLarge) -> Self {
-        let what = format!(
-            "a swarm of {agents} agents takes about {:.1} GB of memory, and {:.1} GB are free",
-            needed / 1e9,
-            free / 1e9
-        );
-        Self::new(what, remedy(fitting, delay_rounds))
-    }
-}
-
-fn remedy(fitting: usize, delay_rounds: u32) -> String {
-    match fitting {
-        fitting if delay_rounds > 0 => format!(
-            "at most {fitting} agents fit with faults.delay_rounds = {delay_rounds}; a shorter delay, a ring or smaller sizes of \
-             the problem take less"
-        ),
-        0 => "lower the sizes of the problem: not one agent fits".to_owned(),
-        fitting => {
-            format!("at most {fitting} agents fit; a ring or smaller sizes of the problem take less")
-        }
-    }
-}
-
 /// Checks that what `scenario` describes fits into what is free.
 ///
 /// # Errors
 /// Where it does not, with how many agents would.
-pub(super) fn check(scenario: &Scenario) -> Result<(), TooLarge> {
+pub(super) fn check(scenario: &Scenario) -> Result<(), Diagnostic> {
     process_memory::free_bytes().map_or(Ok(()), |free| check_against(scenario, free as f64))
 }
 
-fn check_against(scenario: &Scenario, free: f64) -> Result<(), TooLarge> {
+fn check_against(scenario: &Scenario, free: f64) -> Result<(), Diagnostic> {
     let agents = scenario.swarm.agents;
     let needed = bytes(scenario, agents);
     if needed <= free {
         return Ok(());
     }
-    let (mut fitting, mut too_many) = (0, agents);
+    let remedy = match (most_agents(scenario, free), scenario.faults.delay_rounds) {
+        (0, 0) => "lower the sizes of the problem: not one agent fits".to_owned(),
+        (fitting, 0) => {
+            format!("at most {fitting} agents fit; a ring or smaller sizes of the problem take less")
+        }
+        (fitting, delay_rounds) => format!(
+            "at most {fitting} agents fit with faults.delay_rounds = {delay_rounds}; a shorter delay, a ring or smaller sizes of \
+             the problem take less"
+        ),
+    };
+    let (needed, free) = (needed / 1e9, free / 1e9);
+    let what =
+        format!("a swarm of {agents} agents takes about {needed:.1} GB of memory, and {free:.1} GB are free");
+    Err(Diagnostic::new(what, remedy))
+}
+
+/// How many agents fit, where those of `scenario` do not.
+fn most_agents(scenario: &Scenario, free: f64) -> usize {
+    let (mut fitting, mut too_many) = (0, scenario.swarm.agents);
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
         if bytes(scenario, middle) <= free {
@@ -75,13 +58,13 @@ fn check_against(scenario: &Scenario, free: f64) -> Result<(), TooLarge> {
             too_many = middle;
         }
     }
-    Err(TooLarge { agents, needed, free, fitting, delay_rounds: scenario.faults.delay_rounds })
+    fitting
 }
 
 /// About what the data, states and links of `agents` agents take.
 fn bytes(scenario: &Scenario, agents: usize) -> f64 {
-    let data = Task::<f32>::numbers(scenario, agents) * DATA_BYTES;
-    let (agents, words) = (agents as f64, words(scenario));
+    let (numbers, words) = sizes(scenario, agents);
+    let (data, agents) = (numbers * DATA_BYTES, agents as f64);
     let network = &scenario.network;
     let (links_now, links_ever) = match network.topology {
         TopologyKind::Ring | TopologyKind::ReversedRing => (agents, agents),
@@ -106,24 +89,35 @@ fn bytes(scenario: &Scenario, agents: usize) -> f64 {
     data + agents * words * STATE_BYTES + links_now * LINK_BYTES + heard + on_air
 }
 
-/// Words of an agent's decision.
-fn words(scenario: &Scenario) -> f64 {
-    let (upper, lower) = match scenario.problem.kind {
+/// Numbers that the problem of `agents` agents is drawn from, and words of an agent's decision.
+fn sizes(scenario: &Scenario, agents: usize) -> (f64, f64) {
+    let product = |factors: &[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
+    let words = |upper: usize, lower: &[usize]| upper as f64 + 2.0 * product(lower);
+    match scenario.problem.kind {
         ProblemKind::PolicyEvaluation => {
-            (scenario.policy_evaluation.features, scenario.policy_evaluation.states as f64)
+            let PolicyEvaluationSection { states, features, .. } = scenario.policy_evaluation;
+            let chain = product(&[states, states]) + product(&[features, 2 * states + features]);
+            (chain + product(&[agents, states]), words(features, &[states]))
         }
         ProblemKind::HyperTuning => {
-            (1, scenario.hyper_tuning.features as f64 * scenario.hyper_tuning.classes as f64)
+            let task = &scenario.hyper_tuning;
+            let samples = task.train_samples + task.validation_samples;
+            (product(&[agents, samples, task.features]), words(1, &[task.features, task.classes]))
         }
-        ProblemKind::HyperCleaning => (
-            scenario.hyper_cleaning.train_samples,
-            scenario.hyper_cleaning.features as f64 * scenario.hyper_cleaning.classes as f64,
-        ),
-        ProblemKind::SensorTrust => (scenario.sensor_trust.sensors, scenario.sensor_trust.basis as f64),
+        ProblemKind::HyperCleaning => {
+            let task = &scenario.hyper_cleaning;
+            let samples = task.train_samples + task.validation_samples;
+            let words = words(task.train_samples, &[task.features, task.classes]);
+            (product(&[agents, samples, task.features]), words)
+        }
+        ProblemKind::SensorTrust => {
+            let task = &scenario.sensor_trust;
+            let readings = task.sensors * task.readings_per_sensor + task.calibrated_readings;
+            (product(&[agents, readings, task.basis]), words(task.sensors, &[task.basis]))
+        }
         // Only its program knows.
-        ProblemKind::Own => (0, 0.0),
-    };
-    upper as f64 + 2.0 * lower
+        ProblemKind::Own => (0.0, 0.0),
+    }
 }
 
 #[cfg(test)]
@@ -136,15 +130,15 @@ mod tests {
         assert_eq!(check_against(&scenario, 1e9), Ok(()));
         scenario.swarm.agents = 1_000_000;
         scenario.network.topology = TopologyKind::Complete;
-        let refused = check_against(&scenario, 1e9).unwrap_err();
-        scenario.swarm.agents = refused.fitting;
+        let fitting = most_agents(&scenario, 1e9);
+        let refused = check_against(&scenario, 1e9).unwrap_err().to_string();
+        assert!(refused.contains(&format!("at most {fitting} agents fit; ")), "{refused}");
+        scenario.swarm.agents = fitting;
         assert_eq!(check_against(&scenario, 1e9), Ok(()));
         scenario.swarm.agents += 1;
         assert!(check_against(&scenario, 1e9).is_err());
         scenario.network.topology = TopologyKind::Ring;
         scenario.swarm.agents = 1_000_000;
-        let refused = Diagnostic::from(refused).to_string();
-        assert!(refused.contains(" agents fit"), "{refused}");
         assert_eq!(check_against(&scenario, 1e11), Ok(()));
     }
 
@@ -155,7 +149,7 @@ mod tests {
         scenario.swarm.agents = 500;
         assert_eq!(check_against(&scenario, 2e9), Ok(()));
         scenario.faults.delay_rounds = 10_000;
-        let refused = Diagnostic::from(check_against(&scenario, 2e9).unwrap_err()).to_string();
+        let refused = check_against(&scenario, 2e9).unwrap_err().to_string();
         assert!(refused.contains("faults.delay_rounds = 10000; a shorter delay"), "{refused}");
         scenario.swarm.rounds = 10;
         assert_eq!(check_against(&scenario, 2e9), Ok(()), "no frame waits for longer than the run");
@@ -166,7 +160,7 @@ mod tests {
         let mut scenario = Scenario::default();
         scenario.problem.kind = ProblemKind::HyperTuning;
         (scenario.hyper_tuning.features, scenario.hyper_tuning.classes) = (100_000, 100_000);
-        let refused = Diagnostic::from(check_against(&scenario, 1e10).unwrap_err()).to_string();
+        let refused = check_against(&scenario, 1e10).unwrap_err().to_string();
         assert!(refused.ends_with("not one agent fits"), "{refused}");
     }
 }
