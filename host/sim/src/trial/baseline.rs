@@ -13,30 +13,6 @@ use crate::scenario::{AlgorithmKind, ModeKind, PrecisionKind, Scenario};
 use crate::swarm::{Baseline, MethodSwarm, RoundMethod};
 use crate::task::{OwnProblem, Task};
 
-/// The design of a method.
-#[derive(Clone, Copy, Debug)]
-enum BaselineDesign {
-    /// On the penalty function.
-    SingleLevel(RuleKind),
-    Soba,
-    DoubleLoop(RuleKind),
-}
-
-/// The design of a method that is neither FAB nor a program's.
-const fn design(kind: AlgorithmKind) -> Option<BaselineDesign> {
-    Some(match kind {
-        AlgorithmKind::Ledger | AlgorithmKind::Fab | AlgorithmKind::Own => return None,
-        AlgorithmKind::SubgradientPush => BaselineDesign::SingleLevel(RuleKind::SubgradientPush),
-        AlgorithmKind::PushSgd => BaselineDesign::SingleLevel(RuleKind::PushSgd),
-        AlgorithmKind::PushDiging => BaselineDesign::SingleLevel(RuleKind::PushDiging),
-        AlgorithmKind::PushSaga => BaselineDesign::SingleLevel(RuleKind::PushSaga),
-        AlgorithmKind::Soba => BaselineDesign::Soba,
-        AlgorithmKind::DoubleLoopPushPull => BaselineDesign::DoubleLoop(RuleKind::PushPull),
-        AlgorithmKind::DoubleLoopPushSgd => BaselineDesign::DoubleLoop(RuleKind::PushSgd),
-        AlgorithmKind::DoubleLoopPushDiging => BaselineDesign::DoubleLoop(RuleKind::PushDiging),
-    })
-}
-
 /// The swarm of `scenario` with the method that `make` makes for its task.
 ///
 /// # Errors
@@ -77,12 +53,6 @@ pub(super) fn make(
     weights: Weights,
     penalty: Penalty<f64>,
 ) -> Result<Box<dyn RoundMethod>, BuildError> {
-    let Some(design) = design(scenario.algorithm.kind) else {
-        return Err(Diagnostic::new(
-            "algorithm.kind = \"own\" is a method that a program in Python brings, and this one brings none",
-            "write one as docs/python.md shows, or give --algorithm another word",
-        ));
-    };
     let (algorithm, agents, shape) = (&scenario.algorithm, scenario.swarm.agents, task.shape());
     let mut row = vec![0.0; shape.words()];
     task.start(&mut row);
@@ -92,21 +62,35 @@ pub(super) fn make(
     let scale = penalty.scale();
     let bound = penalty.lambda * scale;
     let plain = [scale * algorithm.eta_x, bound * algorithm.eta_y, bound * algorithm.eta_z];
-    Ok(match design {
-        BaselineDesign::SingleLevel(rule) => {
-            let oracle = PenaltyGradient::new(Rc::clone(task), penalty);
-            Box::new(Baseline::new(rule, oracle, weights, 1, steps(of_fab), &row, agents))
-        }
-        BaselineDesign::DoubleLoop(rule) => {
-            let inner = InnerLoop { rule, momentum: 0.0, rounds: algorithm.inner_rounds, step: plain[1] };
-            let oracle = Hypergradient::new(Rc::clone(task), agents, inner);
-            let (steps, row) = (vec![plain[0]; shape.x], &row[..shape.x]);
-            let rounds = 1 + algorithm.inner_rounds as usize;
-            Box::new(Baseline::new(rule, oracle, weights, rounds, steps, row, agents))
-        }
-        BaselineDesign::Soba => {
+    let on_penalty = |rule| -> Box<dyn RoundMethod> {
+        let oracle = PenaltyGradient::new(Rc::clone(task), penalty);
+        Box::new(Baseline::new(rule, oracle, weights, 1, steps(of_fab), &row, agents))
+    };
+    let double_loop = |rule| -> Box<dyn RoundMethod> {
+        let inner = InnerLoop { rule, momentum: 0.0, rounds: algorithm.inner_rounds, step: plain[1] };
+        let oracle = Hypergradient::new(Rc::clone(task), agents, inner);
+        let (steps, row) = (vec![plain[0]; shape.x], &row[..shape.x]);
+        let rounds = 1 + algorithm.inner_rounds as usize;
+        Box::new(Baseline::new(rule, oracle, weights, rounds, steps, row, agents))
+    };
+    Ok(match algorithm.kind {
+        AlgorithmKind::SubgradientPush => on_penalty(RuleKind::SubgradientPush),
+        AlgorithmKind::PushSgd => on_penalty(RuleKind::PushSgd),
+        AlgorithmKind::PushDiging => on_penalty(RuleKind::PushDiging),
+        AlgorithmKind::PushSaga => on_penalty(RuleKind::PushSaga),
+        AlgorithmKind::Soba => {
             let oracle = SobaDirection::new(Rc::clone(task), agents);
             Box::new(Baseline::new(RuleKind::PushPull, oracle, weights, 1, steps(plain), &row, agents))
+        }
+        AlgorithmKind::DoubleLoopPushPull => double_loop(RuleKind::PushPull),
+        AlgorithmKind::DoubleLoopPushSgd => double_loop(RuleKind::PushSgd),
+        AlgorithmKind::DoubleLoopPushDiging => double_loop(RuleKind::PushDiging),
+        // Those of FAB are no methods on an oracle.
+        AlgorithmKind::Ledger | AlgorithmKind::Fab | AlgorithmKind::Own => {
+            return Err(Diagnostic::new(
+                "algorithm.kind = \"own\" is a method that a program in Python brings, and this one brings none",
+                "write one as docs/python.md shows, or give --algorithm another word",
+            ));
         }
     })
 }
