@@ -44,20 +44,13 @@ impl<S> Drone<S> {
     }
 }
 
-/// The reference that an estimate of the field is compared with.
-#[derive(Clone, Debug)]
-enum Judge {
-    /// The field.
-    Field(Vec<f64>),
-    /// Readings that no agent has.
-    Readings(ReadingSet<f64>),
-}
-
 /// Every agent's sensors and readings, and the field they read.
 #[derive(Clone, Debug)]
 pub struct SensorTrustData<S> {
     drones: Vec<Drone<S>>,
-    judge: Judge,
+    /// What nobody's sensors read, by which an estimate of the field is judged, and the name of its score.
+    test: ReadingSet<f64>,
+    score: &'static str,
     /// Whether it is known which sensors are faulty.
     knows_faults: bool,
     sensors: usize,
@@ -119,7 +112,8 @@ impl<S: Scalar> SensorTrustData<S> {
             drones: (0..agents).map(drone).collect(),
             sensors: parameters.sensors,
             regularisation: S::from_f64(parameters.regularisation),
-            judge: Judge::Field(field),
+            test: on_grid(&field),
+            score: "field_rms_error",
             knows_faults: true,
             noise: parameters.noise,
         }
@@ -168,10 +162,10 @@ impl<S: Scalar> SensorTrustData<S> {
             }
             drones.push(drone);
         }
-        let basis = file.test.inputs.clone();
         Ok(Self {
             drones,
-            judge: Judge::Readings(ReadingSet { basis, values: readings_of(&file.test) }),
+            test: ReadingSet { basis: file.test.inputs.clone(), values: readings_of(&file.test) },
+            score: "test_rms_error",
             knows_faults: faulty.is_some(),
             sensors,
             regularisation: S::from_f64(parameters.regularisation),
@@ -201,17 +195,11 @@ impl<S: Scalar> SensorTrustData<S> {
         let estimate: Vec<f64> =
             mean_part(decisions, shape, shape.x..shape.x + shape.y).into_iter().map(Scalar::to_f64).collect();
         let mut scores: Vec<Score> = Vec::new();
-        match &self.judge {
-            Judge::Field(field) => scores.push(("field_rms_error".into(), rms_error(field, &estimate))),
-            Judge::Readings(test) if test.values.is_empty() => {}
-            Judge::Readings(test) => {
-                let basis = test.basis.chunks_exact(estimate.len());
-                let squares: f64 = basis
-                    .zip(&test.values)
-                    .map(|(basis, value)| (value_at(&estimate, basis) - value).powi(2))
-                    .sum();
-                scores.push(("test_rms_error".into(), (squares / test.values.len() as f64).sqrt()));
-            }
+        if !self.test.values.is_empty() {
+            let readings = self.test.basis.chunks_exact(estimate.len()).zip(&self.test.values);
+            let squares: f64 =
+                readings.map(|(basis, value)| (value - value_at(&estimate, basis)).powi(2)).sum();
+            scores.push((self.score.into(), (squares / self.test.values.len() as f64).sqrt()));
         }
         if self.knows_faults {
             let is_faulty = self.drones.iter().map(|drone| &drone.is_faulty[..]);
@@ -244,13 +232,11 @@ impl SimulatedSensor {
     }
 }
 
-fn rms_error(field: &[f64], estimate: &[f64]) -> f64 {
+/// The field, read without error at the points of a grid.
+fn on_grid(field: &[f64]) -> ReadingSet<f64> {
     let side = |step: usize| 2.0 * step as f64 / (GRID - 1) as f64 - 1.0;
-    let squares: f64 = (0..GRID * GRID)
-        .map(|cell| {
-            let basis = monomials(side(cell / GRID), side(cell % GRID), field.len());
-            (value_at(field, &basis) - value_at(estimate, &basis)).powi(2)
-        })
-        .sum();
-    (squares / (GRID * GRID) as f64).sqrt()
+    let at = |cell: usize| monomials(side(cell / GRID), side(cell % GRID), field.len());
+    let basis: Vec<f64> = (0..GRID * GRID).flat_map(at).collect();
+    let values = basis.chunks_exact(field.len()).map(|basis| value_at(field, basis)).collect();
+    ReadingSet { basis, values }
 }

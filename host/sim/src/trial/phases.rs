@@ -154,6 +154,7 @@ mod tests {
     use super::*;
     use crate::scenario::TopologyKind;
     use crate::trial::exact_agents;
+    use fabswarm_shared::graph::{Graph, Topology, Trace};
 
     fn phases_of(agents: usize, change: impl FnOnce(&mut Scenario)) -> Phases {
         let mut scenario = Scenario::default();
@@ -225,28 +226,13 @@ mod tests {
     /// A hub that everybody hears and that hears everybody.
     #[test]
     fn a_star_would_overshoot() {
-        let star = Star(10);
+        let rows: Vec<u64> = (0..10).map(|agent| if agent == 0 { 0b11_1111_1110 } else { 1 }).collect();
+        let star = Trace::new(10, &rows).unwrap();
         let audiences: Vec<u32> = (0..10).map(|agent| if agent == 0 { 9 } else { 1 }).collect();
         let mixing = Gather { source: &star, audiences: &audiences, arriving: 1.0 };
         assert!(mixing.gain(20) > 2.0, "{}", mixing.gain(20));
-        let ring = fabswarm_shared::graph::Graph {
-            topology: fabswarm_shared::graph::Topology::Ring,
-            agents: 10,
-            seed: 0,
-        };
+        let ring = Graph { topology: Topology::Ring, agents: 10, seed: 0 };
         let mixing = Gather { source: &ring, audiences: &[1; 10], arriving: 0.8 };
         assert!((mixing.gain(50) - 1.0).abs() < 1e-9);
-    }
-
-    struct Star(usize);
-
-    impl Schedule for Star {
-        fn agents(&self) -> usize {
-            self.0
-        }
-
-        fn heard_by(&self, agent: usize, _: u32, mut visit: impl FnMut(usize)) {
-            if agent == 0 { (1..self.0).for_each(visit) } else { visit(0) }
-        }
     }
 }

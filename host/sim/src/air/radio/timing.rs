@@ -85,63 +85,52 @@ const MAC_BYTES: usize = 2 + 2;
 impl RadioTiming {
     /// The radio of this kind.
     pub fn new(kind: RadioKind) -> Self {
+        let silent = Self {
+            kind,
+            mtu: 1470,
+            gap_us: 0,
+            delay_us: 0,
+            access_us: 0,
+            lead_us: LEAD_US,
+            clock_tick_us: 1.0,
+            tick_us: 0,
+            duty_limit: None,
+            transmit_mw: 0.0,
+            receive_mw: 0.0,
+        };
         match kind {
             RadioKind::Ieee802154 => Self {
-                kind,
                 mtu: 127 - MAC_BYTES,
                 // Reading out the packet, and turning to the channel.
                 gap_us: 300,
                 // A look at the channel of 128 µs, and the turnaround of the transmitter.
                 delay_us: 128 + 140,
-                access_us: 0,
-                lead_us: LEAD_US,
                 // The low-frequency clock of an nRF52840, half of whose tick a time is off.
                 clock_tick_us: 1e6 / 32_768.0,
                 tick_us: 16,
-                duty_limit: None,
                 transmit_mw: 3.0 * 9.0,
                 receive_mw: 3.0 * 9.5,
+                ..silent
             },
             RadioKind::EspNow => Self {
-                kind,
-                mtu: 1470,
                 gap_us: 1000,
-                delay_us: 0,
                 // DIFS and 31 slots of 20 µs: the radio's own backoff.
                 access_us: 50 + 31 * 20,
-                lead_us: LEAD_US,
-                clock_tick_us: 1.0,
                 tick_us: 150,
-                duty_limit: None,
                 transmit_mw: 3.3 * 335.0,
                 receive_mw: 3.3 * 84.0,
+                ..silent
             },
             RadioKind::Lora(lora) => Self {
-                kind,
                 mtu: 255,
                 gap_us: 5000,
-                delay_us: 0,
-                access_us: 0,
-                lead_us: LEAD_US,
-                clock_tick_us: 1.0,
                 tick_us: (symbol_us(lora) / 8.0) as u32 + 10,
                 duty_limit: Some(f64::from(lora.duty_per_mille) / 1000.0),
                 transmit_mw: 3.3 * (45.0 + 4.0),
                 receive_mw: 3.3 * (5.3 + 4.0),
+                ..silent
             },
-            RadioKind::Carried => Self {
-                kind,
-                mtu: 1470,
-                gap_us: 0,
-                delay_us: 0,
-                access_us: 1000,
-                lead_us: 0,
-                clock_tick_us: 1.0,
-                tick_us: 2500,
-                duty_limit: None,
-                transmit_mw: 0.0,
-                receive_mw: 0.0,
-            },
+            RadioKind::Carried => Self { access_us: 1000, lead_us: 0, tick_us: 2500, ..silent },
         }
     }
 
