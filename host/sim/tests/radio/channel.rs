@@ -13,11 +13,9 @@ const CAPTURE_DB: f64 = 3.0;
 pub(crate) struct ChannelCounts {
     /// Packets sent.
     pub(crate) packets: u64,
-    /// Receptions of packets in reach: one per packet and receiver.
-    pub(crate) in_reach: u64,
-    /// Of these, how many were received.
+    /// Packets received: one per packet and receiver.
     pub(crate) received: u64,
-    /// Of these, how many overlapped with another packet of the swarm in reach of the receiver, whether or not one was read.
+    /// Receptions in reach that overlapped with another packet of the swarm in reach of the receiver, whether or not one was read.
     pub(crate) collisions: u64,
     /// Receptions in reach while the receiver was sending.
     pub(crate) deaf: u64,

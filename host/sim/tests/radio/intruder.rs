@@ -95,7 +95,7 @@ impl Life {
     fn run(&mut self, superframes: f64) {
         let Self { key, air, boards, on_air, tape, superframe_s } = self;
         let until_s = air.seconds() + superframes * *superframe_s;
-        air.run_boards(until_s, |event, at_s, slots| match event {
+        air.run_boards(until_s, &mut |event, at_s, slots| match event {
             RadioEvent::Sent { agent, stamp } => {
                 on_air[agent] = boards[agent].frames(key);
                 let recorded =

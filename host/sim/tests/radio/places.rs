@@ -10,8 +10,6 @@ pub(crate) enum Places {
     Bench { radius_m: f64 },
     /// In groups on a line, agent i in group i modulo their number, circling in it.
     Groups { count: usize, spacing_m: f64, radius_m: f64, speed_m_s: f64 },
-    /// Two halves, the lower and the higher numbers, far apart until they meet.
-    Halves { meet_s: f64 },
 }
 
 /// All agents of a small room.
@@ -30,10 +28,6 @@ impl Places {
                 // Each at its own pace, so that agents of two groups meet in all constellations.
                 let pace = 1.0 + 0.05 * (agent % 7) as f64;
                 middle + circle(share * 3.0 + pace * speed_m_s * seconds / (TAU * radius_m), radius_m)
-            }
-            Self::Halves { meet_s } => {
-                let is_far = 2 * agent < agents && seconds < meet_s;
-                circle(share, 20.0) + Vector2::new(if is_far { 1e5 } else { 0.0 }, 0.0)
             }
         }
     }

@@ -6,8 +6,7 @@ use super::places::{Places, RadioPath};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::slots::{Hearing, SlotSchedule, SlotTask, Stamp, Superframe};
 use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioConfig, RadioKind, RadioPlan, RadioTiming};
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Settings of a simulated radio swarm.
 #[derive(Clone, Debug)]
@@ -75,7 +74,8 @@ pub(crate) struct RadioAir {
     settings: RadioSwarmConfig,
     stations: Vec<Station>,
     channel: Channel,
-    queue: BinaryHeap<Timed>,
+    /// By the bits of their times, none of which is negative; what was pushed first of two at once comes first.
+    queue: BTreeMap<(u64, u64), Occurrence>,
     pushed: u64,
     now_us: f64,
     frames: Vec<FrameOnAir>,
@@ -112,39 +112,14 @@ struct FrameOnAir {
 }
 
 #[derive(Debug)]
-struct Timed {
-    at_us: f64,
-    order: u64,
-    what: Occurrence,
-}
-
-#[derive(Debug)]
 enum Occurrence {
     Due { agent: usize, version: u64 },
     PacketStart { packet: usize, frame: usize, length_us: f64 },
     PacketEnd { packet: PacketOnAir, frame: usize },
 }
 
-/// The earliest comes first; what was pushed first of two at once.
-impl Ord for Timed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.at_us.total_cmp(&self.at_us).then(other.order.cmp(&self.order))
-    }
-}
-
-impl PartialOrd for Timed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Timed {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Timed {}
+/// Gets an event with its time and the slots of its agent, and says whether a delivered frame may tell it the time.
+type Report<'a> = dyn FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool + 'a;
 
 impl RadioAir {
     /// A swarm whose agents are all switched off.
@@ -173,7 +148,7 @@ impl RadioAir {
         Self {
             stations: (0..settings.superframe.agents).map(station).collect(),
             channel: Channel::new(settings.seed, settings.loss),
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             pushed: 0,
             now_us: 0.0,
             frames: Vec::new(),
@@ -200,34 +175,27 @@ impl RadioAir {
 
     /// Goes on until a true time, in s.
     pub(crate) fn run_until(&mut self, seconds: f64, mut report: impl FnMut(RadioEvent)) {
-        self.run_boards(seconds, |event, _, _| {
+        self.run_boards(seconds, &mut |event, _, _| {
             report(event);
             true
         });
     }
 
-    /// Goes on until a true time, in s. `report` gets the time and the slots of the agent, and says whether a delivered frame may
-    /// tell it the time.
-    pub(crate) fn run_boards(
-        &mut self,
-        seconds: f64,
-        mut report: impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
-    ) {
-        while let Some(next) = self.queue.peek() {
-            if next.at_us > seconds * 1e6 {
-                break;
-            }
-            let Some(Timed { at_us, what, .. }) = self.queue.pop() else { break };
-            self.now_us = at_us;
+    /// Goes on until a true time, in s.
+    pub(crate) fn run_boards(&mut self, seconds: f64, report: &mut Report<'_>) {
+        let is_over = |at_us: u64| f64::from_bits(at_us) > seconds * 1e6;
+        while let Some(next) = self.queue.first_entry().filter(|next| !is_over(next.key().0)) {
+            let ((at_us, _), what) = next.remove_entry();
+            self.now_us = f64::from_bits(at_us);
             match what {
                 Occurrence::Due { agent, version } if self.stations[agent].version == version => {
-                    self.do_what_is_due(agent, &mut report);
+                    self.do_what_is_due(agent, report);
                 }
                 Occurrence::Due { .. } => {}
                 Occurrence::PacketStart { packet, frame, length_us } => {
                     self.start_packet(packet, frame, length_us);
                 }
-                Occurrence::PacketEnd { packet, frame } => self.end_packet(&packet, frame, &mut report),
+                Occurrence::PacketEnd { packet, frame } => self.end_packet(&packet, frame, report),
             }
         }
         self.now_us = seconds * 1e6;
@@ -271,7 +239,7 @@ impl RadioAir {
 
     fn push(&mut self, at_us: f64, what: Occurrence) {
         self.pushed += 1;
-        self.queue.push(Timed { at_us, order: self.pushed, what });
+        self.queue.insert((at_us.to_bits(), self.pushed), what);
     }
 
     /// Puts what is due at an agent into the queue, in place of what was.
@@ -283,11 +251,7 @@ impl RadioAir {
         self.push(at_us, Occurrence::Due { agent, version });
     }
 
-    fn do_what_is_due(
-        &mut self,
-        agent: usize,
-        report: &mut impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
-    ) {
+    fn do_what_is_due(&mut self, agent: usize, report: &mut Report<'_>) {
         let station = &mut self.stations[agent];
         let due = station.schedule.due();
         let late_us = station.clock.local_us(self.now_us).saturating_sub(due.at_us);
@@ -306,13 +270,7 @@ impl RadioAir {
         self.look(agent);
     }
 
-    fn transmit(
-        &mut self,
-        agent: usize,
-        room_us: u32,
-        is_shared: bool,
-        report: &mut impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
-    ) {
+    fn transmit(&mut self, agent: usize, room_us: u32, is_shared: bool, report: &mut Report<'_>) {
         let radio = self.settings.radio;
         let bytes = if is_shared { self.settings.shared_bytes } else { self.settings.frame_bytes };
         if bytes == 0 {
@@ -383,18 +341,12 @@ impl RadioAir {
         self.push(end_us + 1.0, Occurrence::PacketEnd { packet, frame });
     }
 
-    fn end_packet(
-        &mut self,
-        packet: &PacketOnAir,
-        frame: usize,
-        report: &mut impl FnMut(RadioEvent, f64, &mut SlotSchedule) -> bool,
-    ) {
+    fn end_packet(&mut self, packet: &PacketOnAir, frame: usize, report: &mut Report<'_>) {
         for receiver in 0..self.stations.len() {
             if receiver == packet.sender || !self.stations[receiver].is_on {
                 continue;
             }
             let fate = self.channel.fate(packet, receiver);
-            self.counts.in_reach += u64::from(fate != PacketFate::OutOfReach);
             match fate {
                 PacketFate::OutOfReach | PacketFate::Lost => {}
                 PacketFate::Deaf => self.counts.deaf += 1,

@@ -197,35 +197,6 @@ fn a_root_that_dies_is_replaced_without_a_collision() {
 }
 
 #[test]
-fn two_halves_that_meet_become_one() {
-    let mut slowest = 0;
-    for seed in 0..10 {
-        let settings =
-            RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), Places::Halves { meet_s: 60.0 });
-        let period = settings.period_s();
-        let mut air = RadioAir::new(RadioSwarmConfig { seed, ..settings });
-        for agent in 0..10 {
-            air.switch_on(agent, 0);
-        }
-        air.run_until(17.0, |_| {});
-        for agent in 10..20 {
-            air.switch_on(agent, 500);
-        }
-        air.run_until(60.0, |_| {});
-        let roots: Vec<u16> = air.schedules().map(|schedule| schedule.stamp().root).collect();
-        assert_eq!((roots[0], roots[19]), (0, 10));
-        let ahead = air.schedules().last().unwrap().number();
-        slowest = slowest.max(superframes_to_synchronise(&mut air, period, 400));
-        assert!(air.schedules().all(|schedule| schedule.number() >= ahead), "rounds only go forward");
-        air.run_until(air.seconds() + 2.0 * period, |_| {});
-        let before = air.counts();
-        air.run_until(air.seconds() + 200.0 * period, |_| {});
-        assert_eq!(air.counts().collisions, before.collisions);
-    }
-    eprintln!("one swarm at most {slowest} superframes after they met");
-}
-
-#[test]
 fn clocks_that_swing_are_followed() {
     let settings = RadioSwarmConfig {
         swing_ppm: 20.0,
@@ -240,21 +211,9 @@ fn clocks_that_swing_are_followed() {
     assert_eq!(air.counts().collisions, before.collisions);
 }
 
+/// The test of the tests.
 #[test]
-fn without_synchronisation_clocks_collide() {
-    // The test of the tests: agents that do not follow each other run into each other's slots.
-    let settings = RadioSwarmConfig {
-        places: Places::Groups { count: 4, spacing_m: 1e5, radius_m: 1.0, speed_m_s: 0.0 },
-        ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(4), BENCH)
-    };
-    let period = settings.period_s();
-    let mut air = all_on(settings);
-    air.run_until(100.0 * period, |_| {});
-    assert_eq!(air.counts().in_reach, 0);
-    let roots: Vec<u16> = air.schedules().map(|schedule| schedule.stamp().root).collect();
-    assert_eq!(roots, [0, 1, 2, 3]);
-
-    // Clocks that are worse than planned for run out of their guard times.
+fn clocks_that_are_worse_than_planned_for_run_out_of_their_guard_times() {
     let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), BENCH);
     let mut air = all_on(RadioSwarmConfig { ppm: 3000.0, ..settings });
     air.run_until(60.0, |_| {});
