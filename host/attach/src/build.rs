@@ -54,7 +54,7 @@ fn start(
     placement: &Placement,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<LockStepBoards, Error> {
-    let will_remember = |agent| air.will_remember(agent, 0);
+    let will_remember = |agent| air.outages().will_remember(agent, 0);
     let pattern = placement.serial_pattern.as_deref();
     let rig = Rig::of(scenario)?;
     let cable = (rig.as_ref(), CableFaults::new(scenario));

@@ -107,8 +107,13 @@ pub(crate) fn measure_ledger(case: &BenchCase, way: LedgerEngine, seconds: f64) 
     scenario.frames.sealed = way == LedgerEngine::SealedFrames;
     let mut swarm: Box<dyn Swarm> = match way {
         LedgerEngine::Arrays => {
-            let constants = trial::setup(&scenario)?.on_arrays(scenario.swarm.agents as u32 - 1);
-            Box::new(ArrayLedger::new(Task::draw(&scenario), LinkSource::new(&scenario)?, constants)?)
+            let (constants, audience) = (trial::setup(&scenario)?.config, scenario.swarm.agents as u32 - 1);
+            Box::new(ArrayLedger::new(
+                Task::draw(&scenario),
+                LinkSource::new(&scenario)?,
+                constants,
+                audience,
+            )?)
         }
         LedgerEngine::Frames | LedgerEngine::SealedFrames => trial::build(&scenario)?,
     };

@@ -30,18 +30,19 @@ use clear_sky::ClearBlock;
 use counters::{CopyOrigin, LossCause};
 pub use counters::{Counters, FrameCounts, FrameVerdict, LinkReport, Losses};
 use delivery::Delivery;
-pub use delivery::{Listener, ReceivedFrame};
+pub(crate) use delivery::{Listener, ReceivedFrame};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::{Purpose, Stream};
-pub use faults::Intruder;
-use faults::{CopyTransit, LinkFaults, LinkOutcome, Outages, Relays};
-pub use motion::Motion;
-pub use recording::Recording;
+use fabswarm_shared::wire::seal::Key;
+use faults::{CopyTransit, LinkFaults};
+pub use faults::{Intruder, Outages};
+use motion::Motion;
+use recording::Recording;
 pub use source::LinkSource;
 use std::collections::BTreeMap;
-use transmissions::{FrameIndex, Transmissions};
+use transmissions::Transmissions;
 
-use crate::scenario::{Crash, Scenario};
+use crate::scenario::Scenario;
 
 /// Most agents for which every link can be counted.
 const MOST_AGENTS: usize = 4096;
@@ -73,7 +74,7 @@ pub struct Air {
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     sender: u32,
-    frame: FrameIndex,
+    frame: u32,
     origin: CopyOrigin,
 }
 
@@ -123,7 +124,7 @@ impl Air {
     /// `sender` broadcasts `frame` in `slot`. A slot is over with [`Air::deliver`]; slots come in ascending order.
     pub fn transmit(&mut self, slot: u32, sender: usize, frame: &[u8]) {
         self.begin_slot();
-        if self.is_away(sender, slot) {
+        if self.outages.is_away(sender, slot) {
             self.counters.unsent += 1;
         } else {
             self.counters.frames += 1;
@@ -144,15 +145,13 @@ impl Air {
     }
 
     /// As [`Air::deliver`], to listeners that hear independently of each other and so on all cores. Before them `witness`, if there
-    /// is one, sees every arrival; `open` is called once per frame, however many receive it, with a place in `opened`, which is
-    /// used again in later slots.
-    pub fn deliver_to<R: Listener<T>, T: Default + Send + Sync>(
+    /// is one, sees every arrival. Where frames are sealed with a `key`, each is opened once, however many receive it.
+    pub(crate) fn deliver_to<R: Listener>(
         &mut self,
         slot: u32,
         listeners: &mut [R],
         witness: Option<impl FnMut(usize, usize, &[u8])>,
-        opened: &mut Vec<T>,
-        open: impl Fn(&[u8], &mut T) + Sync,
+        key: Option<&Key>,
     ) {
         self.gather(slot);
         let Self { delivery, transmissions, counters, .. } = self;
@@ -161,7 +160,7 @@ impl Air {
                 witness(receiver, arrival.sender as usize, transmissions.bytes(arrival.frame));
             }
         }
-        delivery.hear(transmissions, listeners, opened, open);
+        delivery.hear(transmissions, listeners, key);
         delivery.count(counters);
         self.is_delivered = true;
     }
@@ -192,8 +191,7 @@ impl Air {
         let late = self.late(slot);
         for receiver in 0..self.agents {
             self.collect(slot, receiver, &strangers, &late);
-            self.delivery.extend(&self.arrivals);
-            self.delivery.end_receiver();
+            self.delivery.append(&self.arrivals, &[self.arrivals.len()]);
         }
     }
 
@@ -239,14 +237,15 @@ impl Air {
         let first = late.partition_point(|&(other, _)| (other as usize) < receiver);
         let late = late[first..].iter().take_while(|late| late.0 as usize == receiver);
         self.arrivals.extend(late.map(|late| late.1));
-        let mut relays = self.intruder.as_ref().and_then(|intruder| intruder.relays(receiver, slot));
+        let mut relays =
+            self.intruder.as_ref().map(|intruder| intruder.relays(receiver, slot)).unwrap_or_default();
         self.receive_over_links(slot, receiver, &mut relays);
 
         self.arrivals.sort_by_key(|arrival| arrival.sender);
         let mut stream = Stream::new(self.seed, receiver as u32, slot, Purpose::Air);
         let reordered = self.faults.reorder(&mut self.arrivals, &mut stream);
-        self.receive_of_intruder(receiver, strangers, relays);
-        if !self.is_away(receiver, slot) {
+        self.receive_of_intruder(receiver, strangers, &relays);
+        if !self.outages.is_away(receiver, slot) {
             self.counters.reordered += reordered;
             return;
         }
@@ -258,29 +257,26 @@ impl Air {
     }
 
     /// Adds what comes over the links to `receiver`, unless it is lost or delayed, and takes senders in reach from `relays`.
-    fn receive_over_links(&mut self, slot: u32, receiver: usize, relays: &mut Option<Relays>) {
+    fn receive_over_links(&mut self, slot: u32, receiver: usize, relays: &mut [bool]) {
         let Self { seed, agents, source, faults, transmissions, waiting, arrivals, counters, .. } = self;
         source.each_link(receiver, slot, |sender, is_received| {
             let link = receiver * *agents + sender;
-            if let Some(relays) = relays {
-                relays.leave_out(sender);
+            if let Some(is_relayed) = relays.get_mut(sender) {
+                *is_relayed = false;
             }
             let mut stream = link_stream(*seed, sender, receiver, slot, Purpose::Air);
             // The first number of the stream was for the signal.
             stream.next_u64();
             for broadcast in transmissions.of(sender) {
                 counters.copy(link);
-                let outcome = if is_received {
-                    faults.pass(link, slot, &mut stream)
-                } else {
-                    LinkOutcome::Lost(LossCause::Margin)
-                };
+                let outcome =
+                    if is_received { faults.pass(link, slot, &mut stream) } else { Err(LossCause::Margin) };
                 let (first, second) = match outcome {
-                    LinkOutcome::Lost(loss) => {
+                    Ok(copies) => copies,
+                    Err(loss) => {
                         counters.lose(Some(link), loss);
                         continue;
                     }
-                    LinkOutcome::Arrives(first, second) => (first, second),
                 };
                 counters.duplicated += u64::from(second.is_some());
                 for CopyTransit { delay, is_damaged } in [Some(first), second].into_iter().flatten() {
@@ -307,7 +303,7 @@ impl Air {
     }
 
     /// Adds what an intruder sends. It leaves all that the swarm sends as it is, and comes before it where that may do harm.
-    fn receive_of_intruder(&mut self, receiver: usize, strangers: &[InjectedCopy], relays: Option<Relays>) {
+    fn receive_of_intruder(&mut self, receiver: usize, strangers: &[InjectedCopy], relays: &[bool]) {
         let Self { transmissions, arrivals, counters, .. } = self;
         let genuine = arrivals.len();
         for &(victim, stranger) in strangers {
@@ -320,8 +316,7 @@ impl Air {
             }
         }
         arrivals.rotate_left(genuine);
-        let relayed = relays.into_iter().flat_map(Relays::senders).filter(|&sender| sender != receiver);
-        for sender in relayed {
+        for sender in (0..relays.len()).filter(|&sender| relays[sender] && sender != receiver) {
             for broadcast in transmissions.of(sender) {
                 let frame = transmissions.index_of(broadcast);
                 arrivals.push(Arrival { sender: sender as u32, frame, origin: CopyOrigin::Relayed });
@@ -331,54 +326,19 @@ impl Air {
     }
 
     /// Counts fragments that an intruder forged.
-    pub fn count_forged_fragments(&mut self, count: u64) {
+    pub(crate) fn count_forged_fragments(&mut self, count: u64) {
         self.counters.forged_fragments += count;
     }
 
-    /// Whether the radio of `agent` is off in `slot`: it computes, but neither sends nor receives.
-    pub fn is_silent(&self, agent: usize, slot: u32) -> bool {
-        self.outages.is_silent(agent, slot)
-    }
-
     /// Notes that `agent` is down from now on, outside of what the scenario plans, or that it is back.
-    pub fn set_lost(&mut self, agent: usize, is_lost: bool) {
+    pub(crate) fn set_lost(&mut self, agent: usize, is_lost: bool) {
         self.outages.set_lost(agent, is_lost);
         self.is_clear = false;
     }
 
-    /// Whether `agent` has crashed and not started again by `slot`.
-    pub fn is_down(&self, agent: usize, slot: u32) -> bool {
-        self.outages.is_down(agent, slot)
-    }
-
-    /// Whether `agent` is suspended in `slot`.
-    pub fn is_frozen(&self, agent: usize, slot: u32) -> bool {
-        self.outages.is_frozen(agent, slot)
-    }
-
-    fn is_away(&self, agent: usize, slot: u32) -> bool {
-        !self.outages.is_empty()
-            && (self.is_silent(agent, slot) || self.is_frozen(agent, slot) || self.is_down(agent, slot))
-    }
-
-    /// Whether `agent` will crash after `slot` and keep its memory: then what it saves is worth saving.
-    pub fn will_remember(&self, agent: usize, slot: u32) -> bool {
-        self.outages.will_remember(agent, slot)
-    }
-
-    /// The agents that crash at the start of `slot`, ascending.
-    pub fn crashes(&self, slot: u32) -> impl Iterator<Item = &Crash> {
-        self.outages.crashes(slot)
-    }
-
-    /// Whether `agent` computes in `slot`.
-    pub fn is_running(&self, agent: usize, slot: u32) -> bool {
-        !self.is_down(agent, slot) && !self.is_frozen(agent, slot)
-    }
-
-    /// The crashes that end at the start of `slot`: their agents start again, ascending.
-    pub fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
-        self.outages.restarts(slot)
+    /// The agents that are away, slot by slot.
+    pub const fn outages(&self) -> &Outages {
+        &self.outages
     }
 
     /// How many agents there are.

@@ -94,7 +94,7 @@ impl FrameSeal {
     }
 
     /// The newest boot heard of `sender`; 0 where none was heard.
-    pub fn boot_of(&self, sender: usize) -> u32 {
+    pub(crate) fn boot_of(&self, sender: usize) -> u32 {
         self.seals.as_ref().map_or(0, |seals| seals.opener.boot_of(sender))
     }
 
@@ -127,16 +127,16 @@ impl FrameSeal {
         Ok((Origin::Sealed { sender: opened.sender, boot: opened.boot }, opened.frame))
     }
 
-    /// The second half of [`FrameSeal::open`], after [`SwarmOpener::authenticate`]: whether the frame is new to this receiver.
+    /// The second half of [`FrameSeal::open`], after [`AuthenticFrame::open`]: whether the frame is new to this receiver.
     ///
     /// # Errors
     /// Why the frame is not genuine or not new.
-    pub fn admit<'a>(
+    pub(crate) fn admit<'a>(
         &mut self,
         authentic: &'a AuthenticFrame,
         bytes: &'a [u8],
     ) -> Result<(Origin, &'a [u8]), Error> {
-        let Some(seals) = self.seals.as_mut().filter(|_| authentic.is_sealed) else {
+        let Some(seals) = &mut self.seals else {
             return Ok((Origin::Clear, bytes));
         };
         let (sender, boot, counter) = authentic.seal?;
@@ -145,34 +145,10 @@ impl FrameSeal {
     }
 }
 
-/// Opens frames as anybody with the swarm's key can, without a look at whether they are new.
-#[derive(Debug)]
-pub struct SwarmOpener(Option<Key>);
-
-impl SwarmOpener {
-    /// For a swarm with this key, or without one.
-    pub fn new(key: Option<&SwarmKey>) -> Self {
-        Self(key.map(|key| Key::new(key.bytes())))
-    }
-
-    /// Opens a frame into `opened`.
-    pub fn authenticate(&self, bytes: &[u8], opened: &mut AuthenticFrame) {
-        opened.is_sealed = self.0.is_some();
-        let Some(key) = &self.0 else { return };
-        opened.frame.resize(bytes.len(), 0);
-        let inside = key.authenticate(bytes, &mut opened.frame);
-        let inside = inside.map(|inside| (inside.frame.len(), (inside.sender, inside.boot, inside.counter)));
-        opened.frame.truncate(inside.map_or(0, |(length, _)| length));
-        opened.seal = inside.map(|(_, seal)| seal);
-    }
-}
-
 /// A frame as everybody with the swarm's key sees it. All receivers have the same key, so what ten of them hear is decrypted
 /// once.
-#[derive(Debug)]
-pub struct AuthenticFrame {
-    /// Whether the swarm has a key.
-    is_sealed: bool,
+#[derive(Clone, Debug)]
+pub(crate) struct AuthenticFrame {
     /// Sender, boot and counter of the seal, or why the frame was not opened.
     seal: Result<(u16, u32, u32), Error>,
     /// The frame in clear.
@@ -181,7 +157,18 @@ pub struct AuthenticFrame {
 
 impl Default for AuthenticFrame {
     fn default() -> Self {
-        Self { is_sealed: false, seal: Err(Error::Malformed), frame: Vec::new() }
+        Self { seal: Err(Error::Malformed), frame: Vec::new() }
+    }
+}
+
+impl AuthenticFrame {
+    /// Opens a frame, without a look at whether it is new.
+    pub(crate) fn open(&mut self, key: &Key, bytes: &[u8]) {
+        self.frame.resize(bytes.len(), 0);
+        let inside = key.authenticate(bytes, &mut self.frame);
+        let inside = inside.map(|inside| (inside.frame.len(), (inside.sender, inside.boot, inside.counter)));
+        self.frame.truncate(inside.map_or(0, |(length, _)| length));
+        self.seal = inside.map(|(_, seal)| seal);
     }
 }
 

@@ -29,8 +29,7 @@ pub use agents::{
 pub use answer::{Answer, AnswerVariable};
 pub(crate) use baseline::Baseline;
 pub use books::{BrokenBooks, Imbalance};
-pub use exact::{ArrayLedger, ArrayLedgerConfig};
-pub use links::LinkTable;
+pub use exact::ArrayLedger;
 pub use measure::{ErrorKind, Meter, Metrics, States};
 pub use method_swarm::{MethodFrames, MethodStates, MethodSwarm, RoundMethod};
 pub use plain::{ArrayFab, ArrayFabConfig, MixingRule};
@@ -161,13 +160,8 @@ impl From<DivergenceError> for Diagnostic {
 }
 
 impl DivergenceError {
-    /// The diagnosis for a variable (`x`, `y` or `z`) that is no longer finite after `round`.
-    pub const fn new(round: u64, agent: usize, variable: &'static str) -> Self {
-        Self { round, agent, variable, cause: FaultCause::DecisionNotFinite }
-    }
-
     /// The diagnosis for a fault of `agent` in `round`.
-    pub const fn from_fault(round: u64, agent: usize, shape: &Shape, fault: Fault) -> Self {
+    pub(crate) const fn from_fault(round: u64, agent: usize, shape: &Shape, fault: Fault) -> Self {
         let variable = match fault.word {
             word if word < shape.x => "x",
             word if word < shape.x + shape.y => "y",

@@ -20,10 +20,13 @@ pub use own::{AnyOwnTask, OwnProblem, OwnShare, OwnTask, TaskProblem};
 pub use policy_evaluation::{Chain, PolicyEvaluationData};
 pub use sensor_trust::SimulatedSensor;
 
-use crate::scenario::{self, ProblemKind, Scenario};
+use crate::scenario::{ProblemKind, Scenario};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::problem::{AnyProblem, NoiseKey, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
+use hyper_cleaning::HyperCleaningData;
+use hyper_tuning::HyperTuningData;
+use sensor_trust::SensorTrustData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,11 +39,11 @@ pub enum Task<S> {
     /// Value of a policy from private rewards.
     PolicyEvaluation(PolicyEvaluationData<S>),
     /// Regulariser of a classifier.
-    HyperTuning(hyper_tuning::HyperTuningData<S>),
+    HyperTuning(HyperTuningData<S>),
     /// Weights of samples with corrupted labels.
-    HyperCleaning(hyper_cleaning::HyperCleaningData<S>),
+    HyperCleaning(HyperCleaningData<S>),
     /// Trust in the sensors of a flying swarm.
-    SensorTrust(sensor_trust::SensorTrustData<S>),
+    SensorTrust(SensorTrustData<S>),
     /// A problem that a program brings.
     Own {
         /// Its data.
@@ -84,13 +87,13 @@ impl<S: Scalar> Task<S> {
                 Self::PolicyEvaluation(PolicyEvaluationData::new(&chain_file::read(scenario)?))
             }
             ProblemKind::HyperTuning if !hyper_tuning.file.is_empty() => {
-                Self::HyperTuning(hyper_tuning::HyperTuningData::read(hyper_tuning, agents)?)
+                Self::HyperTuning(HyperTuningData::read(hyper_tuning, agents)?)
             }
             ProblemKind::HyperCleaning if !hyper_cleaning.file.is_empty() => {
-                Self::HyperCleaning(hyper_cleaning::HyperCleaningData::read(hyper_cleaning, agents)?)
+                Self::HyperCleaning(HyperCleaningData::read(hyper_cleaning, agents)?)
             }
             ProblemKind::SensorTrust if !sensor_trust.file.is_empty() => {
-                Self::SensorTrust(sensor_trust::SensorTrustData::read(sensor_trust, agents)?)
+                Self::SensorTrust(SensorTrustData::read(sensor_trust, agents)?)
             }
             _ => Self::draw(scenario),
         })
@@ -107,46 +110,15 @@ impl<S: Scalar> Task<S> {
                 Self::PolicyEvaluation(PolicyEvaluationData::draw(&scenario.policy_evaluation, seed, agents))
             }
             ProblemKind::HyperTuning => {
-                Self::HyperTuning(hyper_tuning::HyperTuningData::draw(&scenario.hyper_tuning, seed, agents))
-            }
-            ProblemKind::HyperCleaning => Self::HyperCleaning(hyper_cleaning::HyperCleaningData::draw(
-                &scenario.hyper_cleaning,
-                seed,
-                agents,
-            )),
-            ProblemKind::SensorTrust => {
-                Self::SensorTrust(sensor_trust::SensorTrustData::draw(&scenario.sensor_trust, seed, agents))
-            }
-            ProblemKind::Own => panic!("`load_with` has the problem of a program, `draw` has not"),
-        }
-    }
-
-    /// How many numbers drawing the task of a scenario takes, for `agents` agents together.
-    pub fn numbers(scenario: &Scenario, agents: usize) -> f64 {
-        let product = |factors: &[usize]| factors.iter().map(|&factor| factor as f64).product::<f64>();
-        let blobs = |features, samples: [usize; 2]| product(&[agents, samples[0] + samples[1], features]);
-        match scenario.problem.kind {
-            ProblemKind::PolicyEvaluation => {
-                let scenario::PolicyEvaluationSection { states, features, .. } = scenario.policy_evaluation;
-                product(&[states, states])
-                    + product(&[features, 2 * states + features])
-                    + product(&[agents, states])
-            }
-            ProblemKind::HyperTuning => {
-                let task = &scenario.hyper_tuning;
-                blobs(task.features, [task.train_samples, task.validation_samples])
+                Self::HyperTuning(HyperTuningData::draw(&scenario.hyper_tuning, seed, agents))
             }
             ProblemKind::HyperCleaning => {
-                let task = &scenario.hyper_cleaning;
-                blobs(task.features, [task.train_samples, task.validation_samples])
+                Self::HyperCleaning(HyperCleaningData::draw(&scenario.hyper_cleaning, seed, agents))
             }
             ProblemKind::SensorTrust => {
-                let task = &scenario.sensor_trust;
-                let readings = task.sensors * task.readings_per_sensor + task.calibrated_readings;
-                product(&[agents, readings, task.basis])
+                Self::SensorTrust(SensorTrustData::draw(&scenario.sensor_trust, seed, agents))
             }
-            // Only its program knows.
-            ProblemKind::Own => 0.0,
+            ProblemKind::Own => panic!("`load_with` has the problem of a program, `draw` has not"),
         }
     }
 
@@ -214,11 +186,13 @@ impl<S: Scalar> Task<S> {
     pub fn shape(&self) -> Shape {
         match self {
             Self::PolicyEvaluation(data) => data.shape(),
-            Self::HyperTuning(data) => data.problem(0).shape(),
-            Self::HyperCleaning(data) => data.problem(0).shape(),
-            Self::SensorTrust(data) => data.problem(0).shape(),
-            Self::Own { .. } => self.problem(0).shape(),
+            _ => self.problem(0).shape(),
         }
+    }
+
+    /// Brings x, with which a row begins, back into the set that the problem allows.
+    pub(crate) fn project(&self, row: &mut [S]) {
+        self.problem(0).project(&mut row[..self.shape().x]);
     }
 
     /// Writes the decision that every agent starts from.
@@ -261,7 +235,7 @@ impl<S: Scalar> Task<S> {
 }
 
 /// Converts drawn numbers to the precision of the agents.
-fn converted<S: Scalar>(values: impl IntoIterator<Item = f64>) -> Vec<S> {
+pub(crate) fn converted<S: Scalar>(values: impl IntoIterator<Item = f64>) -> Vec<S> {
     values.into_iter().map(S::from_f64).collect()
 }
 

@@ -211,7 +211,7 @@ impl SwarmPlan {
             page_bytes: longest,
             ram_bytes,
             boards: files.iter().map(room).collect(),
-            saving_agents: (0..agents).filter(|&agent| air.will_remember(agent, 0)).count(),
+            saving_agents: (0..agents).filter(|&agent| air.outages().will_remember(agent, 0)).count(),
             radio,
             jitter,
         })

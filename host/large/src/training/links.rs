@@ -175,7 +175,7 @@ impl HeaderAir {
         let forgetting = self.restart(slot);
         let Self { air, seals, newest, late_rounds, epoch } = self;
         let agents = seals.len();
-        let is_awake = |agent| !air.is_down(agent, slot) && !air.is_frozen(agent, slot);
+        let is_awake = |agent| air.outages().is_running(agent, slot);
         let awake: Vec<u32> = (0..agents).map(|agent| u32::from(is_awake(agent))).collect();
         let mut frame = [0; DATA_HEADER_MAX + 1];
         for (sender, seal) in seals.iter_mut().enumerate().filter(|&(sender, _)| awake[sender] == 1) {
@@ -215,7 +215,7 @@ impl HeaderAir {
     fn restart(&mut self, slot: u32) -> Vec<usize> {
         let agents = self.seals.len();
         let mut forgetting = Vec::new();
-        for crash in self.air.restarts(slot) {
+        for crash in self.air.outages().restarts(slot) {
             let seal = &mut self.seals[crash.agent];
             let boots = crash.keeps_memory.then(|| seal.boots(agents));
             seal.restart(1, boots.as_deref());

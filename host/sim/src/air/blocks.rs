@@ -8,7 +8,7 @@ pub(super) struct BlockSchedule {
     agents: usize,
     blocks: usize,
     /// Links between blocks are up in every round with a multiple of this number, counted from 1.
-    every: u32,
+    pub(super) every: u32,
 }
 
 impl BlockSchedule {
@@ -16,11 +16,6 @@ impl BlockSchedule {
     pub(super) fn new(network: &NetworkSection, agents: usize) -> Option<Self> {
         let (blocks, every) = (network.blocks, network.exchange_every);
         (blocks > 1 && every > 1).then_some(BlockSchedule { agents, blocks, every })
-    }
-
-    /// How many rounds pass until it begins again.
-    pub(super) const fn period(self) -> u32 {
-        self.every
     }
 
     /// The block of `agent`: all have the same number of agents, or the first ones have one more.

@@ -52,11 +52,7 @@ impl Air {
             }
         };
         let rows = counters.rows_mut(size).zip(&mut *clear_blocks).enumerate();
-        if count == 1 {
-            rows.for_each(|(index, (links, block))| gather(index * size, block, links));
-        } else {
-            cores::map(rows.collect(), |(index, (links, block))| gather(index * size, block, links));
-        }
+        let () = cores::map(rows, |(index, (links, block))| gather(index * size, block, links));
         for ClearBlock { arrivals, ends, copies, lost } in clear_blocks {
             delivery.append(arrivals, ends);
             counters.copies += *copies;

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
 
-use super::blocks::BlockSchedule;
 use super::source::GraphSource;
 use super::{LinkSource, Motion, Recording};
 use crate::scenario::{Scenario, TopologyKind};
@@ -90,7 +89,7 @@ impl LinkSource {
             GraphSource::Recorded(recording) => Some(recording.trace().rounds() as u32),
             GraphSource::Motion(_) => Some(rounds),
         };
-        let exchanges = self.blocks.map_or(1, BlockSchedule::period);
+        let exchanges = self.blocks.map_or(1, |blocks| blocks.every);
         let mut audiences = vec![Vec::new(); agents];
         let mut add = |receiver: usize, sender: usize| audiences[sender].push(receiver);
         match (self.motion().map(Motion::is_formation), period) {

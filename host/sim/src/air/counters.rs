@@ -210,7 +210,7 @@ impl Counters {
     }
 
     /// The links to each `receivers` receivers, by receiver and sender.
-    pub(super) fn rows_mut(&mut self, receivers: usize) -> impl Iterator<Item = &mut [LinkCount]> {
+    pub(super) fn rows_mut(&mut self, receivers: usize) -> impl ExactSizeIterator<Item = &mut [LinkCount]> {
         self.links.chunks_mut((receivers * self.agents).max(1))
     }
 

@@ -2,8 +2,10 @@
 
 use super::Arrival;
 use super::counters::{Counters, FrameVerdict};
-use super::transmissions::{FrameIndex, Transmissions};
+use super::transmissions::Transmissions;
 use crate::cores;
+use crate::sealing::AuthenticFrame;
+use fabswarm_shared::wire::seal::Key;
 use std::hint::black_box;
 
 /// Arrivals and listeners below which one core is done before a second one has begun.
@@ -19,28 +21,29 @@ pub(super) struct Delivery {
     /// Where the arrivals of each receiver end.
     ends: Vec<usize>,
     verdicts: Vec<FrameVerdict>,
+    /// The frames of the slot, opened; their buffers are used again.
+    opened: Vec<AuthenticFrame>,
 }
 
 /// A frame that reached a receiver.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceivedFrame<'a, T> {
+pub(crate) struct ReceivedFrame<'a> {
     /// The sender, as far as the air can tell.
-    pub sender: usize,
-    /// Its bytes.
-    pub bytes: &'a [u8],
-    /// The opened bytes, made once for all receivers.
-    pub opened: &'a T,
+    pub(crate) sender: usize,
+    pub(crate) bytes: &'a [u8],
+    /// The frame as everybody with the swarm's key sees it, where there is one.
+    pub(crate) opened: &'a AuthenticFrame,
 }
 
-/// A receiver of the frames of a slot, opened as `T`.
-pub trait Listener<T>: Send {
+/// A receiver of the frames of a slot.
+pub(crate) trait Listener: Send {
     /// Looks at what it will need to hear `sender`, and returns any of it. Called for all senders and some listeners of a slot
     /// before the first is heard: in a large swarm none of it is in the cache, and so all of it comes at once instead of piece by
     /// piece.
     fn prefetch(&self, sender: usize) -> usize;
 
     /// Hears a frame.
-    fn hear(&mut self, frame: ReceivedFrame<'_, T>) -> FrameVerdict;
+    fn hear(&mut self, frame: ReceivedFrame<'_>) -> FrameVerdict;
 
     /// Everything was heard.
     fn end_slot(&mut self);
@@ -56,20 +59,11 @@ impl Delivery {
         self.ends.clear();
     }
 
-    pub(super) fn extend(&mut self, arrivals: &[Arrival]) {
-        self.arrivals.extend_from_slice(arrivals);
-    }
-
     /// Adds what arrives at the next receivers, where the arrivals of each end at one of `ends`.
     pub(super) fn append(&mut self, arrivals: &[Arrival], ends: &[usize]) {
         let start = self.arrivals.len();
         self.arrivals.extend_from_slice(arrivals);
         self.ends.extend(ends.iter().map(|end| start + end));
-    }
-
-    /// All that arrives at the next receiver was added.
-    pub(super) fn end_receiver(&mut self) {
-        self.ends.push(self.arrivals.len());
     }
 
     /// Receivers with their arrivals, in ascending order.
@@ -82,25 +76,23 @@ impl Delivery {
     }
 
     /// Lets each listener hear what arrives at it, on all cores where that is worth it.
-    pub(super) fn hear<R: Listener<T>, T: Default + Send + Sync>(
+    pub(super) fn hear<R: Listener>(
         &mut self,
         transmissions: &Transmissions,
         listeners: &mut [R],
-        opened: &mut Vec<T>,
-        open: impl Fn(&[u8], &mut T) + Sync,
+        key: Option<&Key>,
     ) {
-        let Self { arrivals, ends, verdicts } = self;
+        let Self { arrivals, ends, verdicts, opened } = self;
         let uses_threads = arrivals.len() + listeners.len() >= ITEMS_FOR_THREADS;
         verdicts.clear();
         verdicts.resize(arrivals.len(), FrameVerdict::Useless);
         let kept = transmissions.kept();
-        opened.resize_with(opened.len().max(kept), T::default);
-        let opened = &mut opened[..kept];
-        let open = |index: usize, opened: &mut T| open(transmissions.bytes(FrameIndex::at(index)), opened);
-        if uses_threads {
-            cores::each(opened, open);
-        } else {
-            opened.iter_mut().enumerate().for_each(|(index, opened)| open(index, opened));
+        opened.resize_with(opened.len().max(kept), AuthenticFrame::default);
+        if let Some(key) = key {
+            let open = |index, opened: &mut AuthenticFrame| {
+                opened.open(key, transmissions.bytes(index as u32));
+            };
+            cores::each(uses_threads, &mut opened[..kept], open);
         }
 
         let mut turns: Vec<ListenerWork<'_, R>> = Vec::with_capacity(listeners.len());
@@ -120,18 +112,14 @@ impl Delivery {
                 for (arrival, verdict) in arrivals.iter().zip(&mut **verdicts) {
                     let sender = arrival.sender as usize;
                     let bytes = transmissions.bytes(arrival.frame);
-                    let opened = &opened[arrival.frame.get()];
+                    let opened = &opened[arrival.frame as usize];
                     *verdict = listener.hear(ReceivedFrame { sender, bytes, opened });
                 }
                 listener.end_slot();
             }
         };
         let mut groups: Vec<_> = turns.chunks_mut(GROUP).collect();
-        if uses_threads {
-            cores::each(&mut groups, take_turns);
-        } else {
-            groups.iter_mut().for_each(|group| take_turns(0, group));
-        }
+        cores::each(uses_threads, &mut groups, take_turns);
     }
 
     /// Counts what became of all arrivals.

@@ -15,8 +15,7 @@ use bursts::Bursts;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::Stream;
 pub use intruder::Intruder;
-pub(super) use intruder::Relays;
-pub(super) use outages::Outages;
+pub use outages::Outages;
 
 use super::counters::LossCause;
 use crate::scenario;
@@ -33,15 +32,6 @@ pub(super) struct LinkFaults {
     damage: f64,
     delay_max: u32,
     reordering: f64,
-}
-
-/// The outcome of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinkOutcome {
-    /// It does not come through.
-    Lost(LossCause),
-    /// It comes through, perhaps twice.
-    Arrives(CopyTransit, Option<CopyTransit>),
 }
 
 /// How a copy comes through.
@@ -72,18 +62,23 @@ impl LinkFaults {
         shares == [0.0; 4] && self.bursts.is_none() && self.delay_max == 0
     }
 
-    /// Takes a copy through the chain.
-    pub(super) fn pass(&mut self, link: usize, slot: u32, stream: &mut Stream) -> LinkOutcome {
+    /// Takes a copy through the chain. It comes through once or twice, or is lost.
+    pub(super) fn pass(
+        &mut self,
+        link: usize,
+        slot: u32,
+        stream: &mut Stream,
+    ) -> Result<(CopyTransit, Option<CopyTransit>), LossCause> {
         if happens(self.iid_loss, stream) {
-            return LinkOutcome::Lost(LossCause::Iid);
+            return Err(LossCause::Iid);
         }
         if let Some(bursts) = &mut self.bursts
             && bursts.loses(link, slot, stream)
         {
-            return LinkOutcome::Lost(LossCause::Burst);
+            return Err(LossCause::Burst);
         }
         let second = happens(self.duplication, stream).then(|| self.passage(stream));
-        LinkOutcome::Arrives(self.passage(stream), second)
+        Ok((self.passage(stream), second))
     }
 
     fn passage(&self, stream: &mut Stream) -> CopyTransit {

@@ -17,7 +17,7 @@ use radio::RadioModel;
 ///
 /// Every round can be asked for at any time; `Motion::look_at` makes one of them cheap.
 #[derive(Clone, Debug)]
-pub struct Motion {
+pub(super) struct Motion {
     agents: usize,
     seed: u64,
     round_s: f64,
@@ -37,19 +37,12 @@ struct RoundGeometry {
     shadows: Vec<[f64; 2]>,
 }
 
-/// A moment between two knots of shadowing. The weights' squares add up to 1, so the variance stays as it is.
-#[derive(Clone, Copy)]
-struct ShadowingPhase {
-    knot: u32,
-    weights: [f64; 2],
-}
-
 impl Motion {
     /// The flight that `scenario` describes.
     ///
     /// # Errors
     /// When a formation does not fit its area, or there are more agents than links can be kept for.
-    pub fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
         let (agents, seed, motion) = (scenario.swarm.agents, scenario.network_seed(), &scenario.motion);
         if agents > MOST_AGENTS {
             return Err(too_many(agents));
@@ -66,7 +59,7 @@ impl Motion {
     }
 
     /// Where `agent` is at the start of `round`, in m from a corner of the area.
-    pub fn position(&self, agent: usize, round: u32) -> Vector3<f64> {
+    pub(super) fn position(&self, agent: usize, round: u32) -> Vector3<f64> {
         match &self.geometry {
             Some(geometry) if geometry.round == round => geometry.positions[agent],
             _ => self.flight.position(agent, f64::from(round) * self.round_s),
@@ -91,7 +84,7 @@ impl Motion {
 
     /// Works out once what all links of `round` need.
     pub(super) fn look_at(&mut self, round: u32) {
-        let knot = self.shade(round).knot;
+        let (knot, _) = self.shade(round);
         let (shadows, mut positions) = match self.geometry.take() {
             Some(geometry) if geometry.knot == knot => (geometry.shadows, geometry.positions),
             Some(geometry) => (self.shadows(knot), geometry.positions),
@@ -110,17 +103,19 @@ impl Motion {
         (0..self.agents).flat_map(shadow).collect()
     }
 
-    fn shade(&self, round: u32) -> ShadowingPhase {
+    /// The knot of shadowing before a round, and the weights of this knot and the next. Their squares add up to 1, so the variance
+    /// stays as it is.
+    fn shade(&self, round: u32) -> (u32, [f64; 2]) {
         let time = f64::from(round) * self.round_s / self.shadowing_s;
         let angle = FRAC_PI_2 * (time - time.floor());
-        ShadowingPhase { knot: time as u32, weights: [libm::cos(angle), libm::sin(angle)] }
+        (time as u32, [libm::cos(angle), libm::sin(angle)])
     }
 
     /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, with whether the sender's frames come
     /// through. Frames of one round fare alike: they are sent back to back, and the channel changes more slowly.
     pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
         let here = self.position(receiver, round);
-        let shade = self.shade(round);
+        let (knot, weights) = self.shade(round);
         let geometry = self.geometry.as_ref().filter(|geometry| geometry.round == round);
         for sender in (0..self.agents).filter(|&sender| sender != receiver) {
             let distance_squared = (self.position(sender, round) - here).norm_squared();
@@ -129,9 +124,9 @@ impl Motion {
             }
             let [now, next] = match geometry {
                 Some(geometry) => geometry.shadows[receiver * self.agents + sender],
-                None => [shade.knot, shade.knot + 1].map(|knot| self.radio.shadow(sender, receiver, knot)),
+                None => [knot, knot + 1].map(|knot| self.radio.shadow(sender, receiver, knot)),
             };
-            let deviations = shade.weights[0] * now + shade.weights[1] * next;
+            let deviations = weights[0] * now + weights[1] * next;
             if let Some(chance) = self.radio.reception(sender, distance_squared, deviations) {
                 let draw = link_stream(self.seed, sender, receiver, round, Purpose::Air).uniform_f64();
                 visit(sender, draw < chance);

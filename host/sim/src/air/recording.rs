@@ -17,7 +17,7 @@ struct GraphFile {
 
 /// Recorded graphs. A run that is longer than the recording starts it again.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub(super) struct Recording {
     agents: usize,
     rows: Vec<u64>,
 }
@@ -76,7 +76,7 @@ impl Recording {
     }
 
     /// The graphs.
-    pub fn trace(&self) -> Trace<'_> {
+    pub(super) fn trace(&self) -> Trace<'_> {
         Trace::new(self.agents, &self.rows).expect("masks were read for this many agents")
     }
 }

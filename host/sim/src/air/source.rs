@@ -44,7 +44,7 @@ impl LinkSource {
     }
 
     /// Whether every single round is strongly connected by construction.
-    pub fn is_always_connected(&self) -> bool {
+    pub(super) fn is_always_connected(&self) -> bool {
         self.blocks.is_none()
             && matches!(&self.graphs, GraphSource::Drawn(graph) if graph.topology.is_always_connected())
     }
@@ -74,14 +74,12 @@ impl LinkSource {
     /// sent over it.
     #[inline]
     pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
-        match self.blocks {
-            None => self.graphs.each_link(receiver, round, visit),
-            Some(blocks) => self.graphs.each_link(receiver, round, |sender, is_received| {
-                if blocks.joins(sender, receiver, round) {
-                    visit(sender, is_received);
-                }
-            }),
-        }
+        let visit = |sender: usize, is_received: bool| {
+            if self.blocks.is_none_or(|blocks| blocks.joins(sender, receiver, round)) {
+                visit(sender, is_received);
+            }
+        };
+        self.graphs.each_link(receiver, round, visit);
     }
 }
 
@@ -126,54 +124,22 @@ impl GraphSource {
     }
 }
 
-impl Schedule for GraphSource {
-    fn agents(&self) -> usize {
-        match self {
-            Self::Drawn(graph) => graph.agents,
-            Self::Recorded(recording) => recording.trace().agents(),
-            Self::Motion(motion) => motion.agents(),
-        }
-    }
-
-    #[inline(always)]
-    fn heard_by(&self, agent: usize, round: u32, visit: impl FnMut(usize)) {
-        match self {
-            Self::Drawn(graph) => graph.heard_by(agent, round, visit),
-            Self::Recorded(recording) => recording.trace().heard_by(agent, round, visit),
-            Self::Motion(motion) => motion.heard_by(agent, round, visit),
-        }
-    }
-
-    #[inline(always)]
-    fn heard_side_by_side<const LANES: usize>(
-        &self,
-        first: usize,
-        round: u32,
-        visit: impl FnMut(usize, [u32; LANES]),
-    ) {
-        match self {
-            Self::Drawn(graph) => graph.heard_side_by_side(first, round, visit),
-            Self::Recorded(recording) => recording.trace().heard_side_by_side(first, round, visit),
-            Self::Motion(motion) => motion.heard_side_by_side(first, round, visit),
-        }
-    }
-}
-
 impl Schedule for LinkSource {
     fn agents(&self) -> usize {
-        self.graphs.agents()
+        match &self.graphs {
+            GraphSource::Drawn(graph) => graph.agents,
+            GraphSource::Recorded(recording) => recording.trace().agents(),
+            GraphSource::Motion(motion) => motion.agents(),
+        }
     }
 
     #[inline(always)]
     fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
-        match self.blocks {
-            None => self.graphs.heard_by(agent, round, visit),
-            Some(blocks) => self.graphs.heard_by(agent, round, |sender| {
-                if blocks.joins(sender, agent, round) {
-                    visit(sender);
-                }
-            }),
-        }
+        self.each_link(agent, round, |sender, is_received| {
+            if is_received {
+                visit(sender);
+            }
+        });
     }
 
     #[inline(always)]
@@ -183,17 +149,21 @@ impl Schedule for LinkSource {
         round: u32,
         mut visit: impl FnMut(usize, [u32; LANES]),
     ) {
-        let Some(blocks) = self.blocks else {
-            return self.graphs.heard_side_by_side(first, round, visit);
-        };
         let nobody = self.agents() as u32;
-        self.graphs.heard_side_by_side(first, round, |number, mut senders: [u32; LANES]| {
-            for (sender, receiver) in senders.iter_mut().zip(first..) {
-                if *sender < nobody && !blocks.joins(*sender as usize, receiver, round) {
-                    *sender = nobody;
+        let visit = |number: usize, mut senders: [u32; LANES]| {
+            if let Some(blocks) = self.blocks {
+                for (sender, receiver) in senders.iter_mut().zip(first..) {
+                    if *sender < nobody && !blocks.joins(*sender as usize, receiver, round) {
+                        *sender = nobody;
+                    }
                 }
             }
             visit(number, senders);
-        });
+        };
+        match &self.graphs {
+            GraphSource::Drawn(graph) => graph.heard_side_by_side(first, round, visit),
+            GraphSource::Recorded(recording) => recording.trace().heard_side_by_side(first, round, visit),
+            GraphSource::Motion(motion) => motion.heard_side_by_side(first, round, visit),
+        }
     }
 }

@@ -7,14 +7,11 @@ use proptest::prelude::*;
 /// A delivery to a receiver: slot, receiver, sender, bytes.
 type Delivery = (u32, usize, usize, Vec<u8>);
 
-fn complete(faults: scenario::FaultsSection) -> Scenario {
-    let mut scenario = Scenario { faults, ..Scenario::default() };
+fn complete(change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut scenario = Scenario::default();
     scenario.network.topology = TopologyKind::Complete;
+    change(&mut scenario);
     scenario
-}
-
-fn no_faults() -> scenario::FaultsSection {
-    Scenario::default().faults
 }
 
 /// Lets every agent broadcast a frame of its own in every slot.
@@ -86,7 +83,7 @@ fn the_chain_without_faults_is_the_clear_way() {
 #[test]
 fn iid_loss_is_as_asked_and_counted() {
     for loss in [0.05, 0.3, 0.7] {
-        let (air, heard) = fly(&complete(scenario::FaultsSection { iid_loss: loss, ..no_faults() }), 400);
+        let (air, heard) = fly(&complete(|scenario| scenario.faults.iid_loss = loss), 400);
         let counters = air.counters();
         assert_eq!(counters.copies, 400 * 90);
         assert!((share(counters.lost.iid, counters.copies) - loss).abs() < 0.01);
@@ -99,8 +96,10 @@ fn iid_loss_is_as_asked_and_counted() {
 
 #[test]
 fn bursty_loss_is_as_asked_on_every_link() {
-    let faults = scenario::FaultsSection { burst_loss: 0.3, burst_rounds: 10.0, ..no_faults() };
-    let (air, heard) = fly(&complete(faults), 3000);
+    let bursts = complete(|scenario| {
+        (scenario.faults.burst_loss, scenario.faults.burst_rounds) = (0.3, 10.0);
+    });
+    let (air, heard) = fly(&bursts, 3000);
     let counters = air.counters();
     assert!((share(counters.lost.burst, counters.copies) - 0.3).abs() < 0.02);
     assert!(counters.worst_links(1)[0].loss() < 0.5);
@@ -113,7 +112,7 @@ fn bursty_loss_is_as_asked_on_every_link() {
 
 #[test]
 fn delays_are_uniform_and_cross_slots() {
-    let (air, heard) = fly(&complete(scenario::FaultsSection { delay_rounds: 5, ..no_faults() }), 1000);
+    let (air, heard) = fly(&complete(|scenario| scenario.faults.delay_rounds = 5), 1000);
     let mut by_delay = [0u64; 6];
     for (slot, _, _, bytes) in &heard {
         let sent = u32::from_le_bytes(bytes[..4].try_into().unwrap());
@@ -129,9 +128,11 @@ fn delays_are_uniform_and_cross_slots() {
 
 #[test]
 fn duplicates_reorderings_and_damages_are_as_asked() {
-    let faults =
-        scenario::FaultsSection { duplication: 0.2, reordering: 0.1, bit_corruption: 0.05, ..no_faults() };
-    let (air, heard) = fly(&complete(faults), 500);
+    let faulty = complete(|scenario| {
+        let faults = &mut scenario.faults;
+        (faults.duplication, faults.reordering, faults.bit_corruption) = (0.2, 0.1, 0.05);
+    });
+    let (air, heard) = fly(&faulty, 500);
     let counters = air.counters();
     assert!((share(counters.duplicated, counters.copies) - 0.2).abs() < 0.01);
     assert!((share(counters.damaged, counters.heard()) - 0.05).abs() < 0.005);
@@ -145,27 +146,30 @@ fn duplicates_reorderings_and_damages_are_as_asked() {
 
 #[test]
 fn silent_agents_neither_send_nor_hear() {
-    let mut scenario = complete(no_faults());
-    scenario.faults.radio_off = OutageList(vec![scenario::Outage { agent: 3, from: 20, rounds: 10 }]);
+    let scenario = complete(|scenario| {
+        scenario.faults.radio_off = OutageList(vec![scenario::Outage { agent: 3, from: 20, rounds: 10 }]);
+    });
     let (air, heard) = fly(&scenario, 50);
     let is_about = |heard: &&Delivery| heard.1 == 3 || heard.2 == 3;
     let slots: Vec<u32> = heard.iter().filter(is_about).map(|heard| heard.0).collect();
     assert_eq!(slots.len(), 40 * 18);
     assert!(slots.iter().all(|slot| !(20..30).contains(slot)));
     assert_eq!((air.counters().unsent, air.counters().lost.away), (10, 90));
-    assert!(air.is_silent(3, 20) && air.is_silent(3, 29) && !air.is_silent(3, 30) && !air.is_silent(2, 25));
+    let is_silent =
+        [(3, 20), (3, 29), (3, 30), (2, 25)].map(|(agent, slot)| air.outages.is_silent(agent, slot));
+    assert_eq!(is_silent, [true, true, false, false]);
 }
 
 #[test]
 fn crashes_begin_and_end_when_asked() {
-    let mut scenario = complete(no_faults());
+    let mut scenario = complete(|_| {});
     let crash = scenario::Crash { agent: 3, round: 20, down_rounds: 10, keeps_memory: false };
     scenario.faults.crashes = scenario::Crashes(vec![crash]);
     let (air, _) = fly(&scenario, 50);
-    assert_eq!(air.crashes(20).collect::<Vec<_>>(), [&crash]);
-    assert_eq!(air.restarts(30).collect::<Vec<_>>(), [&crash]);
-    assert_eq!((air.crashes(30).count(), air.restarts(20).count()), (0, 0));
-    assert!(air.is_down(3, 20) && air.is_down(3, 29) && !air.is_down(3, 30));
+    assert_eq!(air.outages.crashes(20).collect::<Vec<_>>(), [&crash]);
+    assert_eq!(air.outages.restarts(30).collect::<Vec<_>>(), [&crash]);
+    assert_eq!((air.outages.crashes(30).count(), air.outages.restarts(20).count()), (0, 0));
+    assert_eq!([20, 29, 30].map(|slot| air.outages.is_down(3, slot)), [true, true, false]);
     assert_eq!((air.counters().unsent, air.counters().lost.away), (10, 90));
 
     scenario.faults.crashes.0.push(scenario::Crash { round: 25, ..crash });
@@ -176,8 +180,7 @@ fn crashes_begin_and_end_when_asked() {
 
 #[test]
 fn an_intruder_is_heard_by_everybody() {
-    let mut scenario = complete(no_faults());
-    (scenario.intruder.replay, scenario.intruder.wrong_key) = (0.5, 0.25);
+    let scenario = complete(|scenario| (scenario.intruder.replay, scenario.intruder.wrong_key) = (0.5, 0.25));
     let (air, heard) = fly(&scenario, 1000);
     let counters = air.counters();
     assert!((share(counters.replayed, 10_000) - 0.5).abs() < 0.05);

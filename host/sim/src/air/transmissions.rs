@@ -2,18 +2,14 @@
 
 use std::ops::Range;
 
-/// The number of a frame among all that are kept in a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameIndex(u32);
-
-/// The frames of one slot, one after the other in one buffer.
+/// The frames of one slot, one after the other in one buffer. Each is named by its number among all that are kept.
 #[derive(Clone, Debug)]
 pub(super) struct Transmissions {
     bytes: Vec<u8>,
     /// Where each frame that is kept ends, in the order in which they were kept.
     ends: Vec<u32>,
-    /// The broadcasts, by sender.
-    frames: Vec<(u32, FrameIndex)>,
+    /// Sender and number of each broadcast.
+    frames: Vec<(u32, u32)>,
     /// The first frame of each sender once they are sorted, and the number of frames at the end.
     starts: Vec<u32>,
 }
@@ -30,24 +26,24 @@ impl Transmissions {
     }
 
     /// Keeps bytes that no agent of the swarm broadcasts.
-    pub(super) fn keep(&mut self, bytes: &[u8]) -> FrameIndex {
+    pub(super) fn keep(&mut self, bytes: &[u8]) -> u32 {
         self.bytes.extend_from_slice(bytes);
         self.end_frame()
     }
 
     /// Keeps another copy of a frame and returns it for changes.
-    pub(super) fn copy(&mut self, index: FrameIndex) -> (FrameIndex, &mut [u8]) {
+    pub(super) fn copy(&mut self, index: u32) -> (u32, &mut [u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_within(self.range(index));
         (self.end_frame(), &mut self.bytes[start..])
     }
 
-    fn end_frame(&mut self) -> FrameIndex {
+    fn end_frame(&mut self) -> u32 {
         self.ends.push(self.bytes.len() as u32);
-        FrameIndex(self.ends.len() as u32 - 1)
+        self.ends.len() as u32 - 1
     }
 
-    fn range(&self, FrameIndex(index): FrameIndex) -> Range<usize> {
+    fn range(&self, index: u32) -> Range<usize> {
         let index = index as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         start as usize..self.ends[index] as usize
@@ -80,12 +76,12 @@ impl Transmissions {
 
     /// A broadcast's number among all frames that are kept.
     #[inline]
-    pub(super) fn index_of(&self, broadcast: usize) -> FrameIndex {
+    pub(super) fn index_of(&self, broadcast: usize) -> u32 {
         self.frames[broadcast].1
     }
 
     #[inline]
-    pub(super) fn bytes(&self, index: FrameIndex) -> &[u8] {
+    pub(super) fn bytes(&self, index: u32) -> &[u8] {
         &self.bytes[self.range(index)]
     }
 
@@ -98,17 +94,6 @@ impl Transmissions {
         self.bytes.clear();
         self.ends.clear();
         self.frames.clear();
-    }
-}
-
-impl FrameIndex {
-    /// The frame that `index` others were kept before.
-    pub(super) const fn at(index: usize) -> Self {
-        Self(index as u32)
-    }
-
-    pub(super) const fn get(self) -> usize {
-        self.0 as usize
     }
 }
 

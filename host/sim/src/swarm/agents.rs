@@ -4,7 +4,6 @@
 //! little fast or slow, and ends a round at each of its ticks; a slot is one tick of a perfect clock.
 
 mod agent_problem;
-mod defect;
 mod fragments;
 mod mass;
 mod outages;
@@ -20,13 +19,14 @@ use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, ReadingLog, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::{Air, FrameCounts};
 use crate::cores;
-use crate::sealing::{AuthenticFrame, FrameSeal, SwarmOpener};
+use crate::sealing::FrameSeal;
 use crate::task::{Score, Task};
 pub use agent_problem::AgentProblem;
 use fabswarm_shared::agent::{self, Agent, Epoch, MemberSet, Mode};
 use fabswarm_shared::fab::Phases;
 use fabswarm_shared::problem::Shape;
 use fabswarm_shared::rng::{Purpose, Stream};
+use fabswarm_shared::wire::seal::Key;
 use fragments::FragmentPath;
 pub use mass::UncollectedMass;
 pub use peers::HeapPeers;
@@ -36,6 +36,9 @@ pub use setup::AgentSwarmConfig;
 use sim_agent::{FrameQueue, HeapAgent, SavedAgent, SimAgent, SlotWork};
 use std::convert::Infallible;
 use std::sync::Arc;
+
+/// Agents below which one core has sealed all frames before a second one has begun.
+const AGENTS_FOR_THREADS: usize = 128;
 
 /// A swarm of agents over an air.
 #[derive(Debug)]
@@ -50,9 +53,8 @@ pub struct AgentSwarm<const WORDS: usize> {
     books: Books,
     /// The first fault of the books, once they broke.
     imbalance: Option<Imbalance>,
-    opener: SwarmOpener,
-    /// The frames of the last slot, opened; their buffers are used again.
-    opened: Vec<AuthenticFrame>,
+    /// The swarm's key, where frames are sealed.
+    key: Option<Key>,
     receptions: Arc<ReceptionPool<WORDS>>,
     remote: Option<Box<dyn Remote>>,
     /// Fresh readings of a run that is executed again without its boards.
@@ -105,8 +107,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         }
         Ok(Self {
             shape,
-            opener: SwarmOpener::new(setup.key.as_ref()),
-            opened: Vec::new(),
+            key: setup.key.as_ref().map(|key| Key::new(key.bytes())),
             receptions,
             setup,
             task,
@@ -143,10 +144,6 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         &self.air
     }
 
-    fn is_running(&self, agent: usize) -> bool {
-        self.air.is_running(agent, self.slot)
-    }
-
     /// Puts the frames of an agent on the air.
     fn transmit(&mut self, sender: usize) {
         let Self { agents, air, slot, remote, .. } = self;
@@ -162,7 +159,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// as soon as they have heard everything, while what that needs is still in the cache.
     fn deliver(&mut self, ending: &[usize]) -> Result<(), SwarmError> {
         let broken = self.broken();
-        let Self { remote, opener, opened, air, agents, books, slot, .. } = self;
+        let Self { remote, key, air, agents, books, slot, .. } = self;
         let mut turns: Vec<_> = agents
             .iter_mut()
             .zip(books.open_accounts())
@@ -172,8 +169,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         let witness = remote
             .as_mut()
             .map(|remote| |receiver, sender, bytes: &[u8]| remote.shadow_received(receiver, sender, bytes));
-        let open = |bytes: &[u8], opened: &mut AuthenticFrame| opener.authenticate(bytes, opened);
-        air.deliver_to(*slot, &mut turns, witness, opened, open);
+        air.deliver_to(*slot, &mut turns, witness, key.as_ref());
         // Others' accounts were held against what each agent had before.
         let balances: Vec<_> = turns.into_iter().map(|turn| turn.balance).collect();
         let outcome = books.enter_all(&balances).map_err(broken);
@@ -218,7 +214,7 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         let Some(report) = own.report.take() else { return Ok(()) };
         own.has_sent = false;
         // As a board does: what comes after the end of its last round is lost with a crash.
-        if self.air.will_remember(agent, self.slot) {
+        if self.air.outages().will_remember(agent, self.slot) {
             let boots = own.seal.boots(self.setup.config.founders.into());
             own.saved = Some(SavedAgent { state: saved(&own.agent), boots });
         }
@@ -256,13 +252,14 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
     /// Takes all agents through one slot of the air.
     fn advance(&mut self) -> Result<(), SwarmError> {
         self.apply_outages()?;
-        let running: Vec<usize> = (0..self.agents.len()).filter(|&agent| self.is_running(agent)).collect();
+        let running: Vec<usize> =
+            (0..self.agents.len()).filter(|&agent| self.air.outages().is_running(agent, self.slot)).collect();
         let Self { agents, air, slot, .. } = self;
-        let Ok(()) = cores::try_each(agents, |agent, own| {
-            if air.is_running(agent, *slot) {
+        let on_all_cores = agents.len() >= AGENTS_FOR_THREADS;
+        cores::each(on_all_cores, agents, |agent, own| {
+            if air.outages().is_running(agent, *slot) {
                 own.compose();
             }
-            Ok::<_, Infallible>(())
         });
         running.iter().for_each(|&agent| self.transmit(agent));
         let mut outcome = Ok(());

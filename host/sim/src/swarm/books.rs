@@ -17,7 +17,6 @@
 mod history;
 mod imbalance;
 
-use crate::cores;
 use fabswarm_shared::agent::{Collection, Epoch, MemberSet};
 use fabswarm_shared::rng::{Purpose, Stream};
 use history::{Fingerprint, HISTORY, Histories, RunningSum};
@@ -197,7 +196,7 @@ impl From<Imbalance> for Balance {
 
 /// Constants of all agents and rounds.
 #[derive(Clone, Debug)]
-struct Rules {
+pub(super) struct Rules {
     /// The factors of the fingerprints' two linear forms, by words that are side by side.
     forms: Vec<[[u32; LANES]; 2]>,
     /// The agents that may collect from each agent, where these are not all.
@@ -229,13 +228,12 @@ impl Rules {
         Fingerprint(halves)
     }
 
-    fn may_collect(&self, sender: u16, receiver: u16) -> bool {
-        match &self.audiences {
-            None => true,
-            Some(audiences) => {
-                audiences.get(usize::from(sender)).is_some_and(|audience| audience.contains(receiver))
-            }
-        }
+    /// Whether mass of `sender` is meant for `receiver`.
+    pub(super) fn may_collect(&self, sender: u16, receiver: u16) -> bool {
+        let audience = |audiences: &Vec<MemberSet>| {
+            audiences.get(usize::from(sender)).is_some_and(|audience| audience.contains(receiver))
+        };
+        self.audiences.as_ref().is_none_or(audience)
     }
 
     fn check_audience(&self, id: u16, agents: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {
@@ -252,7 +250,7 @@ impl Rules {
 /// The books of a swarm.
 #[derive(Clone, Debug)]
 pub(super) struct Books {
-    rules: Rules,
+    pub(super) rules: Rules,
     histories: Vec<Histories>,
     accounts: Vec<Account>,
 }
@@ -303,6 +301,8 @@ impl Books {
 
     /// Enters what [`OpenAccount::balance`] returned for each agent, and returns the first imbalance.
     pub(super) fn enter_all(&mut self, balances: &[Balance]) -> Result<(), Imbalance> {
-        cores::try_each(&mut self.histories, |id, histories| balances[id].settle(histories))
+        let settled =
+            balances.iter().zip(&mut self.histories).map(|(balance, histories)| balance.settle(histories));
+        settled.fold(Ok(()), Result::and)
     }
 }

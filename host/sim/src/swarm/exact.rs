@@ -4,56 +4,37 @@
 
 use super::links::{LinkBlock, LinkTable};
 use super::measure::{Meter, Metrics, States};
-use super::plain::split_by_blocks;
+use super::plain::gradients_at;
 use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::FrameCounts;
 use crate::cores;
 use crate::task::{Score, Task};
-use fabswarm_shared::agent::Fault;
-use fabswarm_shared::fab::{Order, Phases, Steps, gather, pull_weight};
+use fabswarm_shared::agent::{Config, Fault};
+use fabswarm_shared::fab::{Order, Phases, gather, pull_weight};
 use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::ledger::{self, ShareWeights};
 use fabswarm_shared::linear::first_invalid;
-use fabswarm_shared::problem::{NoiseKey, Penalty, Problem, Shape};
+use fabswarm_shared::problem::{NoiseKey, Problem, Shape};
 use pulp::{Arch, NullaryFnOnce};
 
-/// The constants of a swarm with a ledger.
-#[derive(Clone, Copy, Debug)]
-pub struct ArrayLedgerConfig {
-    /// Step sizes.
-    pub steps: Steps<f32>,
-    /// Whether agents descend before or after they average.
-    pub order: Order,
-    /// Rounds in which agents push, pull and descend.
-    pub phases: Phases,
-    /// Penalty on the lower level.
-    pub penalty: Penalty<f32>,
-    /// κ.
-    pub self_weight: f32,
-    /// Size of an agent's audience.
-    pub audience: u32,
-}
-
-impl ArrayLedgerConfig {
-    /// The direction `m` in which an agent at `(v, gradient, trackers)` descends in `round`, and what it then sends.
-    #[inline(always)]
-    fn fill_frame(
-        &self,
-        shape: &Shape,
-        round: u32,
-        (v, gradient, t): (&[f32], &[f32], &[i32]),
-        m: &mut [f32],
-        sent: &mut [f32],
-    ) {
-        if self.phases.descends(round) {
-            ledger::accumulate(shape, self.steps.momentum, gradient, t, m);
-        } else {
-            m.fill(0.0);
-        }
-        sent.copy_from_slice(v);
-        if self.order == Order::AdaptFirst {
-            ledger::descend(shape, &self.steps, m, sent);
-        }
+/// The direction `m` in which an agent at `(v, gradient, trackers)` descends in `round`, and what it then sends.
+#[inline(always)]
+fn fill_frame(
+    constants: &Config,
+    shape: &Shape,
+    round: u32,
+    (v, gradient, t): (&[f32], &[f32], &[i32]),
+    m: &mut [f32],
+    sent: &mut [f32],
+) {
+    if constants.phases.descends(round) {
+        ledger::accumulate(shape, constants.steps.momentum, gradient, t, m);
+    } else {
+        m.fill(0.0);
+    }
+    sent.copy_from_slice(v);
+    if constants.order == Order::AdaptFirst {
+        ledger::descend(shape, &constants.steps, m, sent);
     }
 }
 
@@ -65,7 +46,7 @@ type TakenSums = Vec<(u32, Box<[i32]>)>;
 pub struct ArrayLedger<G> {
     task: Task<f32>,
     schedule: G,
-    constants: ArrayLedgerConfig,
+    constants: Config,
     share_weights: ShareWeights,
     shape: Shape,
     round: u32,
@@ -86,8 +67,19 @@ pub struct ArrayLedger<G> {
     taken: Vec<TakenSums>,
 }
 
+/// The input of all blocks.
+struct ExactRound<'a> {
+    task: &'a Task<f32>,
+    constants: &'a Config,
+    shape: Shape,
+    round: u32,
+    sent: &'a [f32],
+    sigma: &'a [i32],
+}
+
 /// One block of agents and what it writes.
 struct ExactBlock<'a> {
+    round: &'a ExactRound<'a>,
     block: &'a LinkBlock,
     v: &'a mut [f32],
     gradient: &'a mut [f32],
@@ -98,49 +90,22 @@ struct ExactBlock<'a> {
     taken: &'a mut [TakenSums],
 }
 
-/// The input of all blocks.
-struct ExactRound<'a> {
-    task: &'a Task<f32>,
-    constants: &'a ArrayLedgerConfig,
-    shape: Shape,
-    round: u32,
-    sent: &'a [f32],
-    sigma: &'a [i32],
-}
-
-/// The work on one block, compiled for the vector registers of this machine.
-struct ExactRoundKernel<'r, 'a, 'p> {
-    round: &'r ExactRound<'a>,
-    part: ExactBlock<'p>,
-}
-
-impl NullaryFnOnce for ExactRoundKernel<'_, '_, '_> {
+impl NullaryFnOnce for ExactBlock<'_> {
+    /// As the error the first agent that stopped, and why.
     type Output = Result<(), (usize, Fault)>;
 
     #[inline(always)]
     fn call(self) -> Self::Output {
-        self.round.run_agents(self.part)
-    }
-}
-
-impl ExactRound<'_> {
-    /// Runs the agents of one block; returns the first that stopped and why.
-    fn run(&self, part: ExactBlock<'_>) -> Result<(), (usize, Fault)> {
-        // Compiled for the vector registers of this machine; the bits are the same on every other.
-        Arch::new().dispatch(ExactRoundKernel { round: self, part })
-    }
-
-    #[inline(always)]
-    fn run_agents(&self, part: ExactBlock<'_>) -> Result<(), (usize, Fault)> {
-        let words = self.shape.words();
-        let exchanged = self.shape.exchanged();
+        let ExactRound { task, constants, shape, round, sent, sigma } = self.round;
+        let words = shape.words();
+        let exchanged = shape.exchanged();
         let (local, shared) = (exchanged.start, exchanged.len());
-        let mut scratch = vec![0.0; self.task.problem(0).scratch_words()];
-        let rows = part.block.rows().zip(part.v.chunks_exact_mut(words));
-        let rows = rows.zip(part.gradient.chunks_exact_mut(words)).zip(part.taken);
-        let rows = rows.zip(part.accumulator.chunks_exact_mut(words));
-        let rows = rows.zip(part.next_sent.chunks_exact_mut(words));
-        let rows = rows.zip(part.t.chunks_exact_mut(shared)).zip(part.d.chunks_exact_mut(shared));
+        let mut scratch = vec![0.0; task.problem(0).scratch_words()];
+        let rows = self.block.rows().zip(self.v.chunks_exact_mut(words));
+        let rows = rows.zip(self.gradient.chunks_exact_mut(words)).zip(self.taken);
+        let rows = rows.zip(self.accumulator.chunks_exact_mut(words));
+        let rows = rows.zip(self.next_sent.chunks_exact_mut(words));
+        let rows = rows.zip(self.t.chunks_exact_mut(shared)).zip(self.d.chunks_exact_mut(shared));
         for ((((((((agent, senders), v), gradient), taken), m), next_sent), t), d) in rows {
             let weight: f32 = pull_weight(senders.len());
             for sender in senders.clone() {
@@ -149,29 +114,29 @@ impl ExactRound<'_> {
                     taken.insert(at, (sender as u32, vec![0; shared].into()));
                     at
                 });
-                ledger::take(&self.sigma[sender * shared..][..shared], &mut taken[at].1, t);
+                ledger::take(&sigma[sender * shared..][..shared], &mut taken[at].1, t);
             }
             // The exchanged words are averaged below; the others have been stepped where agents adapt first.
-            v.copy_from_slice(&self.sent[agent * words..][..words]);
-            if self.constants.phases.pulls(self.round) {
-                let heard = senders.map(|sender| &self.sent[sender * words..][exchanged.clone()]);
+            v.copy_from_slice(&sent[agent * words..][..words]);
+            if constants.phases.pulls(*round) {
+                let heard = senders.map(|sender| &sent[sender * words..][exchanged.clone()]);
                 let next = &mut v[local..];
                 gather::<3, _>(next, heard);
                 next.iter_mut().for_each(|word| *word *= weight);
             }
-            if self.constants.order == Order::CombineFirst {
-                ledger::descend(&self.shape, &self.constants.steps, m, v);
+            if constants.order == Order::CombineFirst {
+                ledger::descend(shape, &constants.steps, m, v);
             }
-            let problem = self.task.problem(agent);
-            problem.project(&mut v[..self.shape.x]);
+            let problem = task.problem(agent);
+            problem.project(&mut v[..shape.x]);
             if let Some(word) = first_invalid(v, f32::is_finite) {
                 return Err((agent, Fault::in_decision(word)));
             }
-            let at = NoiseKey { agent: agent as u32, round: self.round + 1 };
-            problem.penalty_gradient(&self.constants.penalty, at, v, gradient, &mut scratch);
+            let at = NoiseKey { agent: agent as u32, round: round + 1 };
+            problem.penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
             ledger::track(&gradient[local..], d, t)
                 .map_err(|word| (agent, Fault::in_gradient(gradient, local + word)))?;
-            self.constants.fill_frame(&self.shape, self.round + 1, (v, gradient, t), m, next_sent);
+            fill_frame(constants, shape, round + 1, (v, gradient, t), m, next_sent);
             if let Some(word) = first_invalid(next_sent, f32::is_finite) {
                 return Err((agent, Fault::in_decision(word)));
             }
@@ -181,24 +146,30 @@ impl ExactRound<'_> {
 }
 
 impl<G: Schedule + Sync> ArrayLedger<G> {
-    /// A swarm at rest at the task's starting point.
+    /// A swarm at rest at the task's starting point, of agents with these `constants`. Up to `audience` others may collect from each.
     ///
     /// # Errors
     /// If a gradient at the start is not finite or outside the ledger's range.
-    pub fn new(task: Task<f32>, schedule: G, constants: ArrayLedgerConfig) -> Result<Self, DivergenceError> {
+    pub fn new(
+        task: Task<f32>,
+        schedule: G,
+        constants: Config,
+        audience: u32,
+    ) -> Result<Self, DivergenceError> {
         let shape = task.shape();
         let agents = schedule.agents();
         let (words, shared) = (shape.words(), shape.exchanged().len());
         let mut start = vec![0.0; words];
         task.start(&mut start);
+        let v = start.repeat(agents);
         let mut swarm = Self {
-            share_weights: ShareWeights::new(constants.self_weight, constants.audience),
+            share_weights: ShareWeights::new(constants.self_weight, audience),
             shape,
             round: 0,
             links: LinkTable::new(agents),
             meter: Meter::new(&task, constants.steps.x),
-            v: start.repeat(agents),
-            gradient: vec![0.0; agents * words],
+            gradient: gradients_at(&task, &constants.penalty, &v),
+            v,
             accumulator: vec![0.0; agents * words],
             sent: vec![0.0; agents * words],
             next_sent: vec![0.0; agents * words],
@@ -211,22 +182,18 @@ impl<G: Schedule + Sync> ArrayLedger<G> {
             schedule,
             constants,
         };
-        let mut scratch = vec![0.0; swarm.task.problem(0).scratch_words()];
+        let local = shape.exchanged().start;
         for agent in 0..agents {
-            let at = NoiseKey { agent: agent as u32, round: 0 };
-            let gradient = &mut swarm.gradient[agent * words..][..words];
-            let v = &swarm.v[agent * words..][..words];
-            swarm.task.problem(agent).penalty_gradient(&constants.penalty, at, v, gradient, &mut scratch);
+            let packed = agent * words..(agent + 1) * words;
             let range = agent * shared..(agent + 1) * shared;
-            let local = shape.exchanged().start;
+            let (v, gradient) = (&swarm.v[packed.clone()], &swarm.gradient[packed.clone()]);
             let t = &mut swarm.t[range.clone()];
             ledger::track(&gradient[local..], &mut swarm.d[range], t).map_err(|word| {
                 let fault = Fault::in_gradient(gradient, local + word);
                 DivergenceError::from_fault(0, agent, &shape, fault)
             })?;
-            let packed = agent * words..(agent + 1) * words;
             let (m, sent) = (&mut swarm.accumulator[packed.clone()], &mut swarm.sent[packed]);
-            constants.fill_frame(&shape, 0, (v, gradient, t), m, sent);
+            fill_frame(&constants, &shape, 0, (v, gradient, t), m, sent);
         }
         swarm.meter.start(&swarm.v, &swarm.gradient);
         swarm.begin_round();
@@ -275,25 +242,18 @@ impl<G: Schedule + Sync> Swarm for ArrayLedger<G> {
             sent: &self.sent,
             sigma: &self.sigma,
         };
-        let (words, shared) = (self.shape.words(), self.shape.exchanged().len());
-        let blocks = self.links.blocks();
-        let v = split_by_blocks(&mut self.v, blocks, words);
-        let gradient = split_by_blocks(&mut self.gradient, blocks, words);
-        let accumulator = split_by_blocks(&mut self.accumulator, blocks, words);
-        let next_sent = split_by_blocks(&mut self.next_sent, blocks, words);
-        let t = split_by_blocks(&mut self.t, blocks, shared);
-        let d = split_by_blocks(&mut self.d, blocks, shared);
-        let taken = split_by_blocks(&mut self.taken, blocks, 1);
-        let parts = blocks.iter().zip(v).zip(gradient).zip(accumulator).zip(next_sent);
-        let parts = parts.zip(t).zip(d).zip(taken);
-        let mut parts = parts.map(|(((((((block, v), gradient), accumulator), next_sent), t), d), taken)| {
-            ExactBlock { block, v, gradient, accumulator, next_sent, t, d, taken }
+        let LinkTable { blocks, block_agents, .. } = &self.links;
+        let words = block_agents * self.shape.words();
+        let shared = block_agents * self.shape.exchanged().len();
+        let parts = blocks.iter().zip(self.v.chunks_mut(words)).zip(self.gradient.chunks_mut(words));
+        let parts = parts.zip(self.accumulator.chunks_mut(words)).zip(self.next_sent.chunks_mut(words));
+        let parts = parts.zip(self.t.chunks_mut(shared)).zip(self.d.chunks_mut(shared));
+        let parts = parts.zip(self.taken.chunks_mut(*block_agents));
+        let parts = parts.map(|(((((((block, v), gradient), accumulator), next_sent), t), d), taken)| {
+            ExactBlock { round: &round, block, v, gradient, accumulator, next_sent, t, d, taken }
         });
-        let outcome: Result<(), (usize, Fault)> = if blocks.len() == 1 {
-            parts.try_for_each(|part| round.run(part))
-        } else {
-            cores::map(parts.collect(), |part| round.run(part)).into_iter().collect()
-        };
+        // Compiled for the vector registers of this machine; the bits are the same on every other.
+        let outcome: Result<(), (usize, Fault)> = cores::map(parts, |part| Arch::new().dispatch(part));
         std::mem::swap(&mut self.sent, &mut self.next_sent);
         self.round += 1;
         outcome.map_err(|(agent, fault)| {
@@ -334,7 +294,7 @@ impl<G: Schedule + Sync> Swarm for ArrayLedger<G> {
 
     fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
         view.clear(self.round());
-        view.add_table(self.round(), &self.links, request);
+        view.add_table(&self.links, request);
         view.add_deviations(&self.v, self.shape.words(), self.shape.exchanged());
     }
 }

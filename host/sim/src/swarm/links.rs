@@ -13,11 +13,14 @@ const LANES: usize = 16;
 
 /// The links of one round, in blocks of neighbouring agents.
 #[derive(Clone, Debug)]
-pub struct LinkTable {
-    blocks: Vec<LinkBlock>,
-    agents: usize,
+pub(crate) struct LinkTable {
+    /// The blocks, so that each can be worked on by its own thread.
+    pub(super) blocks: Vec<LinkBlock>,
+    /// Agents of every block but the last, which may have fewer.
+    pub(super) block_agents: usize,
+    pub(super) agents: usize,
     /// One entry more than agents: an unused lane names the one after the last.
-    listeners: Vec<u32>,
+    pub(super) listeners: Vec<u32>,
 }
 
 /// The links to neighbouring agents.
@@ -41,26 +44,23 @@ struct Lanes([u32; LANES]);
 
 impl LinkTable {
     /// Room for the links of `agents` agents, in one block a thread.
-    pub fn new(agents: usize) -> Self {
-        let count = (agents / AGENTS_PER_THREAD).clamp(1, rayon::current_num_threads());
-        let start = |block: usize| (agents * block / count).next_multiple_of(LANES).min(agents);
-        let block = |index: usize| LinkBlock {
-            agents: start(index)..start(index + 1),
+    pub(super) fn new(agents: usize) -> Self {
+        let count = (agents / AGENTS_PER_THREAD).clamp(1, cores::count());
+        let block_agents = agents.div_ceil(count).next_multiple_of(LANES);
+        let block = |start: usize| LinkBlock {
+            agents: start..agents.min(start + block_agents),
             senders: Vec::new(),
             starts: Vec::new(),
             degrees: Vec::new(),
             heard: vec![0; agents + 1],
         };
-        Self { blocks: (0..count).map(block).collect(), agents, listeners: vec![0; agents + 1] }
+        let blocks = (0..agents).step_by(block_agents).map(block).collect();
+        Self { blocks, block_agents, agents, listeners: vec![0; agents + 1] }
     }
 
     /// Lays out the links of `round`.
-    pub fn lay(&mut self, schedule: &(impl Schedule + Sync), round: u32) {
-        if let [block] = self.blocks.as_mut_slice() {
-            block.lay(schedule, round);
-        } else {
-            cores::map(self.blocks.iter_mut().collect(), |block| block.lay(schedule, round));
-        }
+    pub(super) fn lay(&mut self, schedule: &(impl Schedule + Sync), round: u32) {
+        let () = cores::map(self.blocks.iter_mut(), |block| block.lay(schedule, round));
         self.count_listeners();
     }
 
@@ -78,19 +78,14 @@ impl LinkTable {
         }
     }
 
-    /// The blocks, so that each can be worked on by its own thread.
-    pub(super) fn blocks(&self) -> &[LinkBlock] {
-        &self.blocks
-    }
-
-    /// The same for threads that lay their block of the next round, and how many hear each agent in this one.
-    pub(super) fn blocks_mut(&mut self) -> (&mut [LinkBlock], &[u32]) {
-        (&mut self.blocks, &self.listeners[..self.agents])
-    }
-
     /// How many others hear each agent.
-    pub fn listeners(&self) -> &[u32] {
+    pub(super) fn listeners(&self) -> &[u32] {
         &self.listeners[..self.agents]
+    }
+
+    /// The senders that each agent hears; nobody before the links are laid.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, impl ExactSizeIterator<Item = usize> + Clone)> {
+        self.blocks.iter().flat_map(LinkBlock::rows)
     }
 }
 
@@ -172,11 +167,11 @@ mod tests {
         let topology = Topology::ErdosRenyi { edge_probability: 0.01 };
         let graph = Graph { topology, agents: 1000, seed: 4 };
         let mut links = LinkTable::new(1000);
-        assert_eq!(links.blocks().iter().flat_map(LinkBlock::rows).count(), 0, "nothing is laid yet");
+        assert_eq!(links.rows().count(), 0, "nothing is laid yet");
         for round in 0..3 {
             links.lay(&graph, round);
             let mut listeners = vec![0; 1000];
-            for (agent, row) in links.blocks().iter().flat_map(LinkBlock::rows) {
+            for (agent, row) in links.rows() {
                 let mut expected = Vec::new();
                 graph.heard_by(agent, round, |sender| expected.push(sender));
                 assert_eq!(row.collect::<Vec<_>>(), expected);

@@ -84,13 +84,13 @@ impl<S: Scalar> MethodSwarm<S> {
     /// Sends a frame of every agent.
     fn exchange(&mut self) -> MethodFrames {
         let (agents, round, most_late) = (self.air.agents(), self.round, self.most_late);
-        let restarts = self.air.restarts(round).filter(|crash| !crash.keeps_memory);
+        let restarts = self.air.outages().restarts(round).filter(|crash| !crash.keeps_memory);
         let mut frames = MethodFrames {
             listeners: vec![0; agents],
             heard: vec![Vec::new(); agents],
             ages: vec![Vec::new(); agents],
             forgetting: restarts.map(|crash| crash.agent).collect(),
-            is_running: (0..agents).map(|agent| self.air.is_running(agent, round)).collect(),
+            is_running: (0..agents).map(|agent| self.air.outages().is_running(agent, round)).collect(),
         };
         frames.running().for_each(|agent| self.air.transmit(round, agent, &round.to_le_bytes()));
         self.air.deliver(round, |receiver, sender, bytes| {

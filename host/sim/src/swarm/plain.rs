@@ -1,22 +1,21 @@
 //! Plain FAB: Algorithm 1 on arrays, with every link of the schedule perfect.
 
-mod broadcast;
 mod round;
 
-use super::links::{LinkBlock, LinkTable};
+use super::links::LinkTable;
 use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
 use crate::air::FrameCounts;
 use crate::cores;
 use crate::task::{Score, Task};
 use aligned_vec::{AVec, ConstAlign};
-use broadcast::{PlainBroadcast, SendingBlock};
 use fabswarm_shared::agent::Fault;
 use fabswarm_shared::fab::{Order, PIECE, Steps};
 use fabswarm_shared::graph::{Schedule, Weights};
 use fabswarm_shared::problem::{NoiseKey, Penalty, Problem, Shape};
 use fabswarm_shared::scalar::Scalar;
-use round::{PlainBlock, PlainRound, RoundBuffers};
+use pulp::Arch;
+use round::{PlainBlock, PlainRound, RoundBuffers, SendingBlock};
 
 /// The constants of Algorithm 1.
 #[derive(Clone, Debug)]
@@ -65,7 +64,7 @@ pub struct ArrayFab<S, G> {
     /// Of the round that comes.
     links: LinkTable,
     /// One for each block of links.
-    workspaces: Vec<RoundBuffers<S>>,
+    buffers: Vec<RoundBuffers<S>>,
     meter: Meter,
 }
 
@@ -104,7 +103,7 @@ impl<S: Scalar, G: Schedule + Sync> ArrayFab<S, G> {
             broadcasts: zeros(agents * 2 * exchanged_stride(&shape)),
             v,
             d,
-            workspaces: vec![RoundBuffers::new(&shape, scratch_words); links.blocks().len()],
+            buffers: vec![RoundBuffers::new(&shape, scratch_words); links.blocks.len()],
             links,
             meter,
             task,
@@ -179,75 +178,43 @@ pub(super) fn defect<S: Scalar>(t: &[S], d: &[S], words: usize) -> Vec<f64> {
     defect
 }
 
-/// Splits a packed state into the parts that blocks write.
-pub(super) fn split_by_blocks<'a, S>(
-    mut state: &'a mut [S],
-    blocks: &[LinkBlock],
-    words: usize,
-) -> Vec<&'a mut [S]> {
-    let mut parts = Vec::with_capacity(blocks.len());
-    for block in blocks {
-        let (part, rest) = state.split_at_mut(block.agents().len() * words);
-        parts.push(part);
-        state = rest;
-    }
-    parts
-}
-
 impl<S: Scalar, G: Schedule + Sync> Swarm for ArrayFab<S, G> {
     fn step(&mut self) -> Result<(), SwarmError> {
-        let (words, half) = (stride(&self.shape), exchanged_stride(&self.shape));
-        let (blocks, listeners) = self.links.blocks_mut();
-        let accumulated_words = if self.accumulator.is_empty() { 0 } else { words };
-        let broadcast = PlainBroadcast {
-            constants: &self.constants,
-            shape: self.shape,
-            steps: &self.steps,
-            t: &self.t,
-            listeners,
-        };
-        if let [block] = blocks {
-            let (v, m) = (&mut self.v, &mut self.accumulator);
-            broadcast.write(SendingBlock { block, v, m, broadcasts: &mut self.broadcasts });
-        } else {
-            let v = split_by_blocks(&mut self.v, blocks, words);
-            let m = split_by_blocks(&mut self.accumulator, blocks, accumulated_words);
-            let broadcasts = split_by_blocks(&mut self.broadcasts, blocks, 2 * half);
-            let parts = blocks.iter().zip(v).zip(m).zip(broadcasts);
-            let parts = parts.map(|(((block, v), m), broadcasts)| SendingBlock { block, v, m, broadcasts });
-            cores::map(parts.collect(), |part| broadcast.write(part));
-        }
+        let LinkTable { blocks, block_agents, agents, listeners } = &mut self.links;
+        let (rows, broadcasts) =
+            (*block_agents * stride(&self.shape), *block_agents * 2 * exchanged_stride(&self.shape));
         let round = PlainRound {
             task: &self.task,
             constants: &self.constants,
             shape: self.shape,
             steps: &self.steps,
             round: self.round,
-            broadcasts: &self.broadcasts,
-            listeners,
+            listeners: &listeners[..*agents],
+            broadcasts: &[],
         };
-        // The links of the next round depend on nothing: drawn here, they cost no thread another wait for the others.
-        let run = |block: &mut LinkBlock,
-                   workspace: &mut RoundBuffers<S>,
-                   [v, t, d, accumulator]: [&mut [S]; 4]| {
-            let outcome = round.run(PlainBlock { block, workspace, v, t, d, accumulator });
-            block.lay(&self.schedule, self.round + 1);
-            outcome
-        };
-        let outcome = if let ([block], [workspace]) = (&mut *blocks, self.workspaces.as_mut_slice()) {
-            run(block, workspace, [&mut self.v, &mut self.t, &mut self.d, &mut self.accumulator])
-        } else {
-            let v = split_by_blocks(&mut self.v, blocks, words);
-            let t = split_by_blocks(&mut self.t, blocks, words);
-            let d = split_by_blocks(&mut self.d, blocks, words);
-            let accumulator = split_by_blocks(&mut self.accumulator, blocks, accumulated_words);
-            let states = v.into_iter().zip(t).zip(d).zip(accumulator);
-            let parts = blocks.iter_mut().zip(&mut self.workspaces).zip(states).collect();
-            let outcomes = cores::map(parts, |((block, workspace), (((v, t), d), m))| {
-                run(block, workspace, [v, t, d, m])
+        let parts = blocks.iter().zip(self.v.chunks_mut(rows)).zip(self.t.chunks(rows));
+        let parts = parts.zip(self.broadcasts.chunks_mut(broadcasts));
+        let mut accumulators = self.accumulator.chunks_mut(rows);
+        let parts = parts.map(|(((block, v), t), broadcasts)| {
+            let m = accumulators.next().unwrap_or_default();
+            SendingBlock { round: &round, block, v, t, m, broadcasts }
+        });
+        // Compiled for the vector registers of this machine, here and below; the bits are the same on every other.
+        let () = cores::map(parts, |part| Arch::new().dispatch(part));
+
+        let round = PlainRound { broadcasts: &self.broadcasts, ..round };
+        let parts = blocks.iter_mut().zip(&mut self.buffers).zip(self.v.chunks_mut(rows));
+        let parts = parts.zip(self.t.chunks_mut(rows)).zip(self.d.chunks_mut(rows));
+        let mut accumulators = self.accumulator.chunks_mut(rows);
+        let parts = parts.map(|part| (part, accumulators.next().unwrap_or_default()));
+        let outcome: Result<(), (usize, usize)> =
+            cores::map(parts, |(((((block, buffers), v), t), d), m)| {
+                let part = PlainBlock { round: &round, block, buffers, v, t, d, m };
+                let outcome = Arch::new().dispatch(part);
+                // The links of the next round depend on nothing: drawn here, they cost no thread another wait for the others.
+                block.lay(&self.schedule, self.round + 1);
+                outcome
             });
-            outcomes.into_iter().collect()
-        };
         self.links.count_listeners();
         self.round += 1;
         outcome.map_err(|(agent, word)| {
@@ -281,7 +248,7 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for ArrayFab<S, G> {
 
     fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
         view.clear(self.round());
-        view.add_table(self.round(), &self.links, request);
+        view.add_table(&self.links, request);
         view.add_deviations(&self.decisions(), self.shape.words(), self.shape.exchanged());
     }
 }

@@ -1,7 +1,7 @@
 //! A swarm as an observer sees it between two rounds.
 
 use super::DigestCounts;
-use super::links::{LinkBlock, LinkTable};
+use super::links::LinkTable;
 use crate::air::Air;
 use fabswarm_shared::packet::Telemetry;
 use fabswarm_shared::scalar::Scalar;
@@ -111,14 +111,9 @@ impl SwarmView {
     /// Agents after `round` rounds without an air; `heard[i]` lists whom agent i hears.
     pub fn of_graph(heard: &[Vec<usize>], round: u64, request: &ViewRequest) -> Self {
         let mut view = Self { round, ..Self::default() };
-        let agent = AgentView { round, ..AgentView::default() };
-        view.agents.resize(heard.len().min(MOST_AGENTS_SEEN), agent);
-        let sample = LinkSample::new(heard.iter().map(Vec::len).sum(), heard.len(), request);
-        for (receiver, senders) in heard.iter().enumerate() {
-            for &sender in senders {
-                view.add_link(&sample, receiver, sender);
-            }
-        }
+        let (agents, total) = (heard.len(), heard.iter().map(Vec::len).sum());
+        let heard = heard.iter().map(|senders| senders.iter().copied()).enumerate();
+        view.add_perfect_links([agents, total], heard, request);
         view
     }
 
@@ -132,12 +127,12 @@ impl SwarmView {
 
     /// Adds what `air` knows of agents after `slots` slots.
     pub(super) fn add_agents_of(&mut self, air: &Air, slots: u32) {
-        let slot = slots.saturating_sub(1);
+        let (slot, outages) = (slots.saturating_sub(1), air.outages());
         self.agents.extend((0..air.agents().min(MOST_AGENTS_SEEN)).map(|agent| AgentView {
             condition: match () {
-                () if air.is_down(agent, slot) => AgentCondition::Down,
-                () if air.is_frozen(agent, slot) => AgentCondition::Frozen,
-                () if air.is_silent(agent, slot) => AgentCondition::Silent,
+                () if outages.is_down(agent, slot) => AgentCondition::Down,
+                () if outages.is_frozen(agent, slot) => AgentCondition::Frozen,
+                () if outages.is_silent(agent, slot) => AgentCondition::Silent,
                 () => AgentCondition::Running,
             },
             position: air.position(agent, slot),
@@ -179,25 +174,30 @@ impl SwarmView {
     }
 
     /// Adds agents without an air, and links from a table of them, which is that of the coming round.
-    pub(super) fn add_table(&mut self, round: u64, links: &LinkTable, request: &ViewRequest) {
-        let agents = links.listeners().len();
-        self.agents.resize(agents.min(MOST_AGENTS_SEEN), AgentView { round, ..AgentView::default() });
-        let total: usize = links.listeners().iter().map(|&count| count as usize).sum();
-        let sample = LinkSample::new(total, agents, request);
-        for (receiver, senders) in links.blocks().iter().flat_map(LinkBlock::rows) {
-            for sender in senders.filter(|&sender| sender != receiver) {
-                self.add_link(&sample, receiver, sender);
-            }
-        }
+    pub(super) fn add_table(&mut self, links: &LinkTable, request: &ViewRequest) {
+        let total = links.listeners().iter().map(|&count| count as usize).sum();
+        self.add_perfect_links([links.listeners().len(), total], links.rows(), request);
     }
 
-    /// Adds a link over which everything arrives.
-    fn add_link(&mut self, sample: &LinkSample<'_>, receiver: usize, sender: usize) {
-        if sample.contains(receiver, sender) {
-            let (sender, receiver) = (sender as u32, receiver as u32);
-            self.links.push(LinkView { sender, receiver, is_up: true, ..LinkView::default() });
-        } else {
-            self.links_left_out += 1;
+    /// Adds as many agents and links, over which each agent hears its senders.
+    fn add_perfect_links(
+        &mut self,
+        [agents, links]: [usize; 2],
+        heard: impl Iterator<Item = (usize, impl Iterator<Item = usize>)>,
+        request: &ViewRequest,
+    ) {
+        let agent = AgentView { round: self.round, ..AgentView::default() };
+        self.agents.resize(agents.min(MOST_AGENTS_SEEN), agent);
+        let sample = LinkSample::new(links, agents, request);
+        for (receiver, senders) in heard {
+            for sender in senders.filter(|&sender| sender != receiver) {
+                if sample.contains(receiver, sender) {
+                    let (sender, receiver) = (sender as u32, receiver as u32);
+                    self.links.push(LinkView { sender, receiver, is_up: true, ..LinkView::default() });
+                } else {
+                    self.links_left_out += 1;
+                }
+            }
         }
     }
 

@@ -159,8 +159,8 @@ fn ledger_on_arrays(scenario: &Scenario, mut source: LinkSource, task: Task<f32>
         ));
     }
     let others = scenario.swarm.agents.saturating_sub(1) as u32;
-    let constants = setup(scenario)?.on_arrays(if is_ring { others.min(1) } else { others });
-    Ok(Box::new(ArrayLedger::new(task, source, constants)?))
+    let audience = if is_ring { others.min(1) } else { others };
+    Ok(Box::new(ArrayLedger::new(task, source, setup(scenario)?.config, audience)?))
 }
 
 /// Agents that exchange frames over the air.

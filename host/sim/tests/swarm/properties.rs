@@ -63,7 +63,7 @@ proptest! {
         (scenario.algorithm.gather_rounds, scenario.algorithm.descend_rounds) = phases;
         let told = setup(&scenario).unwrap();
         let mut arrays =
-            ArrayLedger::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.on_arrays(agents as u32 - 1)).unwrap();
+            ArrayLedger::new(Task::draw(&scenario), LinkSource::new(&scenario).unwrap(), told.config, agents as u32 - 1).unwrap();
         let mut speaking = AgentSwarm::<512>::new(
             Task::draw(&scenario), Air::new(&scenario).unwrap(), agents, told,
         ).unwrap();

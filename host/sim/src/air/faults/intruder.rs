@@ -34,23 +34,8 @@ pub struct Intruder {
     ambush_until: Vec<Option<u32>>,
 }
 
-#[derive(Clone, Debug)]
-struct RecordedFrame {
-    sender: usize,
-    bytes: Vec<u8>,
-}
-
-impl RecordedFrame {
-    fn new(sender: usize, bytes: &[u8]) -> Self {
-        Self { sender, bytes: bytes.to_vec() }
-    }
-
-    fn record(&mut self, sender: usize, bytes: &[u8]) {
-        self.sender = sender;
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
-    }
-}
+/// The sender of a frame, and its bytes.
+type RecordedFrame = (usize, Vec<u8>);
 
 /// A recorded frame that is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,17 +69,17 @@ impl Intruder {
         let mut stream = Stream::new(self.seed, MEMORY, slot, Purpose::Air);
         for (sender, bytes) in frames {
             if self.newest.len() < room {
-                self.newest.push(RecordedFrame::new(sender, bytes));
+                self.newest.push((sender, bytes.to_vec()));
             } else {
-                self.newest[self.oldest].record(sender, bytes);
+                self.newest[self.oldest] = (sender, bytes.to_vec());
                 self.oldest = (self.oldest + 1) % room;
             }
             self.heard += 1;
             // Reservoir sampling: each frame so far is kept with the same chance.
             if self.selection.len() < room {
-                self.selection.push(RecordedFrame::new(sender, bytes));
+                self.selection.push((sender, bytes.to_vec()));
             } else if let Some(place) = self.selection.get_mut((stream.next_u64() % self.heard) as usize) {
-                place.record(sender, bytes);
+                *place = (sender, bytes.to_vec());
             }
         }
     }
@@ -115,8 +100,8 @@ impl Intruder {
             ambushed.flat_map(|(agent, _)| (0..self.settings.ambush_frames).map(move |_| Some(agent)));
         let mut replay = |victim| {
             let frames = if stream.below(2) == 0 { &self.newest } else { &self.selection };
-            let old = frames.get(stream.below(frames.len() as u32) as usize)?;
-            Some(Replay { victim, sender: old.sender, bytes: &old.bytes })
+            let (sender, bytes) = frames.get(stream.below(frames.len() as u32) as usize)?;
+            Some(Replay { victim, sender: *sender, bytes })
         };
         (0..to_all).map(|_| None).chain(aimed).filter_map(&mut replay).collect()
     }
@@ -139,7 +124,7 @@ impl Intruder {
 
     fn forge(&self, slot: u32, stream: &mut Stream) -> Option<(usize, Vec<u8>)> {
         let sender = stream.below(self.agents as u32);
-        let length = self.newest.last()?.bytes.len();
+        let length = self.newest.last()?.1.len();
         let payload: Vec<u8> = (0..length).map(|_| stream.next_u32() as u8).collect();
         let data = DataHeader { sender: sender as u16, epoch: Epoch::FIRST.tag(), round: slot };
         let mut frame = vec![0; DATA_HEADER_MAX + length];
@@ -153,36 +138,13 @@ impl Intruder {
         Some((sender as usize, sealed))
     }
 
-    /// Frames that it relays to `receiver` in `slot`.
-    pub(in super::super) fn relays(&self, receiver: usize, slot: u32) -> Option<Relays> {
+    /// Of each agent, whether its frames of `slot` are relayed to `receiver`; nothing where there are no relays.
+    pub(in super::super) fn relays(&self, receiver: usize, slot: u32) -> Vec<bool> {
         if self.settings.relay == 0.0 {
-            return None;
+            return Vec::new();
         }
         let mut stream = Stream::new(self.seed ^ RELAY_SEED, receiver as u32, slot, Purpose::Air);
-        let is_relayed = (0..self.agents).map(|_| stream.uniform_f64() < self.settings.relay).collect();
-        Some(Relays { is_relayed })
-    }
-}
-
-/// The senders whose frames are relayed to a receiver.
-#[derive(Clone, Debug)]
-pub(in super::super) struct Relays {
-    is_relayed: Vec<bool>,
-}
-
-impl Relays {
-    /// Leaves a sender out that is in reach.
-    pub(in super::super) fn leave_out(&mut self, sender: usize) {
-        self.is_relayed[sender] = false;
-    }
-
-    /// The senders that are left.
-    pub(in super::super) fn senders(self) -> impl Iterator<Item = usize> {
-        self.is_relayed
-            .into_iter()
-            .enumerate()
-            .filter(|(_, is_relayed)| *is_relayed)
-            .map(|(sender, _)| sender)
+        (0..self.agents).map(|_| stream.uniform_f64() < self.settings.relay).collect()
     }
 }
 

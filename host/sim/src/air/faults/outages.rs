@@ -4,9 +4,9 @@ use crate::scenario::{Crash, FaultsSection, Outage};
 use fabswarm_diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 
-/// Outages of agents, by slot.
+/// Agents that are away, slot by slot.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Outages {
+pub struct Outages {
     silences: Vec<Outage>,
     freezes: Vec<Outage>,
     crashes: Vec<Crash>,
@@ -57,33 +57,46 @@ impl Outages {
         }
     }
 
-    pub(in super::super) fn is_silent(&self, agent: usize, slot: u32) -> bool {
+    /// Whether the radio of `agent` is off in `slot`: it computes, but neither sends nor receives.
+    pub fn is_silent(&self, agent: usize, slot: u32) -> bool {
         is_within(&self.silences, agent, slot)
     }
 
-    pub(in super::super) fn is_frozen(&self, agent: usize, slot: u32) -> bool {
+    /// Whether `agent` is suspended in `slot`.
+    pub fn is_frozen(&self, agent: usize, slot: u32) -> bool {
         is_within(&self.freezes, agent, slot)
     }
 
-    pub(in super::super) fn is_down(&self, agent: usize, slot: u32) -> bool {
+    /// Whether `agent` has crashed and not started again by `slot`, or its board is gone.
+    pub fn is_down(&self, agent: usize, slot: u32) -> bool {
         let is_crashed = self.crashes.iter().any(|crash| {
             crash.agent == agent && slot.checked_sub(crash.round).is_some_and(|past| past < crash.down_rounds)
         });
         is_crashed || self.lost.contains(&agent)
     }
 
-    /// Whether `agent` will crash after `slot` and keep its memory.
-    pub(in super::super) fn will_remember(&self, agent: usize, slot: u32) -> bool {
+    /// Whether `agent` computes in `slot`.
+    pub fn is_running(&self, agent: usize, slot: u32) -> bool {
+        !self.is_down(agent, slot) && !self.is_frozen(agent, slot)
+    }
+
+    /// Whether `agent` neither sends nor receives in `slot`.
+    pub(in super::super) fn is_away(&self, agent: usize, slot: u32) -> bool {
+        !self.is_empty() && (self.is_silent(agent, slot) || !self.is_running(agent, slot))
+    }
+
+    /// Whether `agent` will crash after `slot` and keep its memory: then what it saves is worth saving.
+    pub fn will_remember(&self, agent: usize, slot: u32) -> bool {
         self.crashes.iter().any(|crash| crash.agent == agent && crash.round > slot && crash.keeps_memory)
     }
 
     /// Crashes at the start of `slot`, by agent.
-    pub(in super::super) fn crashes(&self, slot: u32) -> impl Iterator<Item = &Crash> {
+    pub fn crashes(&self, slot: u32) -> impl Iterator<Item = &Crash> {
         self.crashes.iter().filter(move |crash| crash.round == slot)
     }
 
     /// Crashes whose agents start again at the start of `slot`, by agent.
-    pub(in super::super) fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
+    pub fn restarts(&self, slot: u32) -> impl Iterator<Item = &Crash> {
         self.crashes.iter().filter(move |crash| crash.round.checked_add(crash.down_rounds) == Some(slot))
     }
 }

@@ -32,7 +32,7 @@ impl LowerLevel {
 
     /// Brings x, with which every row begins, back into its set.
     pub fn project(&self, row: &mut [f64]) {
-        self.task.problem(0).project(&mut row[..self.task.shape().x]);
+        self.task.project(row);
     }
 
     /// Each agent's `∇_y g_i(x_i, y_i)` with the noise of `round`.

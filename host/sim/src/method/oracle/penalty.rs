@@ -48,7 +48,7 @@ impl Oracle for PenaltyGradient {
     }
 
     fn project(&self, row: &mut [f64]) {
-        self.task.problem(0).project(&mut row[..self.task.shape().x]);
+        self.task.project(row);
     }
 }
 

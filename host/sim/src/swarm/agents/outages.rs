@@ -54,30 +54,29 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         if let Some(remote) = &mut self.remote {
             let ended = |agent: &usize| {
                 let before = self.slot.checked_sub(1);
-                before.is_some_and(|before| self.air.is_frozen(*agent, before))
-                    && !self.air.is_frozen(*agent, self.slot)
+                before.is_some_and(|before| self.air.outages().is_frozen(*agent, before))
+                    && !self.air.outages().is_frozen(*agent, self.slot)
             };
             (0..self.agents.len()).filter(ended).for_each(|agent| remote.thaw(agent));
         }
-        let crashing: Vec<_> =
-            self.air.crashes(self.slot).map(|crash| (crash.agent, crash.keeps_memory)).collect();
-        for (agent, keeps_memory) in crashing {
+        for crash in self.air.outages().crashes(self.slot) {
             if let Some(remote) = &mut self.remote {
-                remote.kill(agent, keeps_memory)?;
+                remote.kill(crash.agent, crash.keeps_memory)?;
             }
-            if !keeps_memory {
-                self.agents[agent].saved = None;
+            if !crash.keeps_memory {
+                self.agents[crash.agent].saved = None;
             }
         }
         // An agent that crashes again in the same slot does not start, or starts only once.
-        let is_back = |agent: &usize| !self.air.is_down(*agent, self.slot);
+        let is_back = |agent: &usize| !self.air.outages().is_down(*agent, self.slot);
         let mut restarting: Vec<_> =
-            self.air.restarts(self.slot).map(|crash| crash.agent).filter(is_back).collect();
+            self.air.outages().restarts(self.slot).map(|crash| crash.agent).filter(is_back).collect();
         restarting.dedup();
         for agent in restarting {
             self.restart(agent, self.agents[agent].boot + 1)?;
         }
-        let mut frozen = (0..self.agents.len()).filter(|&agent| self.air.is_frozen(agent, self.slot));
+        let mut frozen =
+            (0..self.agents.len()).filter(|&agent| self.air.outages().is_frozen(agent, self.slot));
         match &mut self.remote {
             Some(remote) => frozen.try_for_each(|agent| remote.freeze(agent)),
             None => Ok(()),

@@ -1,7 +1,6 @@
 //! Configuration of a swarm of agents.
 
 use crate::sealing::SwarmKey;
-use crate::swarm::ArrayLedgerConfig;
 use fabswarm_shared::agent::{Config, Links, MemberSet};
 
 /// Configuration of a swarm of agents.
@@ -36,17 +35,5 @@ impl AgentSwarmConfig {
             }
         }
         Links::Known { audience: audiences.get(agent).copied().unwrap_or_default(), senders }
-    }
-
-    /// The constants of this swarm on arrays, where up to `audience` others may collect from each agent.
-    pub fn on_arrays(&self, audience: u32) -> ArrayLedgerConfig {
-        ArrayLedgerConfig {
-            steps: self.config.steps,
-            order: self.config.order,
-            phases: self.config.phases,
-            penalty: self.config.penalty,
-            self_weight: self.config.self_weight,
-            audience,
-        }
     }
 }

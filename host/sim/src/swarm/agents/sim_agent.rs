@@ -3,7 +3,7 @@
 use super::fragments::FragmentPath;
 use super::{AgentProblem, HeapPeers, ledger_of};
 use crate::air::{FrameVerdict, Listener, ReceivedFrame};
-use crate::sealing::{AuthenticFrame, FrameSeal, refusal_cause};
+use crate::sealing::{FrameSeal, refusal_cause};
 use crate::swarm::books::{Balance, OpenAccount};
 use fabswarm_shared::agent::{Agent, Origin, Received, Refusal, Report};
 use fabswarm_shared::wire;
@@ -64,7 +64,7 @@ impl<const WORDS: usize> SimAgent<WORDS> {
     }
 
     /// Hears a frame that everybody with the key could open.
-    pub(super) fn hear(&mut self, received: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
+    pub(super) fn hear(&mut self, received: ReceivedFrame<'_>) -> FrameVerdict {
         let Self { agent, seal, fragments, refused, .. } = self;
         let ReceivedFrame { sender, bytes, opened } = received;
         let mut hear = |opened: Result<(Origin, &[u8]), wire::Error>| match opened {
@@ -124,13 +124,13 @@ pub(super) struct SlotWork<'a, const WORDS: usize> {
     pub(super) balance: Balance,
 }
 
-impl<const WORDS: usize> Listener<AuthenticFrame> for SlotWork<'_, WORDS> {
+impl<const WORDS: usize> Listener for SlotWork<'_, WORDS> {
     fn prefetch(&self, sender: usize) -> usize {
         let peer = self.own.agent.peers().of(sender).map_or(0, |peer| usize::from(peer.sender()));
         peer + self.own.seal.boot_of(sender) as usize + self.account.rounds_behind(sender) as usize
     }
 
-    fn hear(&mut self, frame: ReceivedFrame<'_, AuthenticFrame>) -> FrameVerdict {
+    fn hear(&mut self, frame: ReceivedFrame<'_>) -> FrameVerdict {
         self.own.hear(frame)
     }
 

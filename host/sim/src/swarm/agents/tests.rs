@@ -208,24 +208,10 @@ fn frames_of_a_stolen_key_move_nobody() {
         crafted.push(out[..length].to_vec());
     };
     craft(Frame::Data(DataHeader { sender: 3, epoch: Epoch::FIRST.tag(), round: u32::MAX - 2 }, &payload));
-    craft(Frame::Members(
-        MembersHeader {
-            sender: 3,
-            epoch: Epoch { number: u32::MAX - 1, ..Epoch::FIRST },
-            round: 20,
-            rounds_left: 9,
-        },
-        &[63],
-    ));
-    craft(Frame::Members(
-        MembersHeader {
-            sender: 3,
-            epoch: Epoch { number: 1 << 30, ..Epoch::FIRST },
-            round: 20,
-            rounds_left: 9,
-        },
-        &[63],
-    ));
+    for number in [u32::MAX - 1, 1 << 30] {
+        let epoch = Epoch { number, ..Epoch::FIRST };
+        craft(Frame::Members(MembersHeader { sender: 3, epoch, round: 20, rounds_left: 9 }, &[63]));
+    }
     craft(Frame::Hello(hello));
     craft(Frame::Hello(Hello { sender: 4, epoch: Epoch::FIRST, ..hello }));
     payload[1..5].copy_from_slice(&3e38_f32.to_le_bytes());

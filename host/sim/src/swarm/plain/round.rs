@@ -1,4 +1,4 @@
-//! One round of plain FAB for the agents of one block.
+//! One round of plain FAB for the agents of one block: first all blocks send, then all listen.
 
 use super::{ArrayFabConfig, MixingRule, exchanged_stride, stride};
 use crate::swarm::links::LinkBlock;
@@ -7,7 +7,7 @@ use fabswarm_shared::fab::{Order, descend, descend_with_momentum, gather, track}
 use fabswarm_shared::linear::{axpy, copy, first_invalid, scaled};
 use fabswarm_shared::problem::{NoiseKey, Shape};
 use fabswarm_shared::scalar::Scalar;
-use pulp::{Arch, NullaryFnOnce};
+use pulp::NullaryFnOnce;
 use std::ops::Range;
 
 /// The paper's sizes. The loop is compiled a second time for them: with sizes that a compiler knows its kernels have no
@@ -22,7 +22,7 @@ const PIECES: usize = 6;
 pub(super) struct RoundBuffers<S> {
     scratch: Vec<S>,
     newest: Vec<S>,
-    /// Of all that was heard, laid out as it was broadcasts.
+    /// Of all that was heard, laid out as it was broadcast.
     sums: Vec<S>,
 }
 
@@ -36,77 +36,114 @@ impl<S: Scalar> RoundBuffers<S> {
     }
 }
 
-/// One block of agents and what its thread writes.
-pub(super) struct PlainBlock<'a, S> {
-    pub(super) block: &'a LinkBlock,
-    pub(super) workspace: &'a mut RoundBuffers<S>,
-    pub(super) v: &'a mut [S],
-    pub(super) t: &'a mut [S],
-    pub(super) d: &'a mut [S],
-    /// Empty where there is no momentum.
-    pub(super) accumulator: &'a mut [S],
-}
-
 /// The input of all blocks.
 pub(super) struct PlainRound<'a, S> {
     pub(super) task: &'a Task<S>,
     pub(super) constants: &'a ArrayFabConfig<S>,
     pub(super) shape: Shape,
+    /// Each word's step size, as a row.
     pub(super) steps: &'a [S],
     pub(super) round: u32,
-    pub(super) broadcasts: &'a [S],
     /// How many hear each agent.
     pub(super) listeners: &'a [u32],
+    /// What all agents sent, once they have.
+    pub(super) broadcasts: &'a [S],
 }
 
-/// The work on one block, compiled for the vector registers of this machine.
-struct PlainRoundKernel<'r, 'a, 'p, S> {
-    round: &'r PlainRound<'a, S>,
-    part: PlainBlock<'p, S>,
+/// One block of agents that send, and what its thread writes.
+pub(super) struct SendingBlock<'a, S> {
+    pub(super) round: &'a PlainRound<'a, S>,
+    pub(super) block: &'a LinkBlock,
+    pub(super) v: &'a mut [S],
+    pub(super) t: &'a [S],
+    /// Empty where there is no momentum.
+    pub(super) m: &'a mut [S],
+    pub(super) broadcasts: &'a mut [S],
 }
 
-impl<S: Scalar> NullaryFnOnce for PlainRoundKernel<'_, '_, '_, S> {
+impl<S: Scalar> NullaryFnOnce for SendingBlock<'_, S> {
+    type Output = ();
+
+    /// The decision of each agent of a block, and the share of its tracker that all who hear it get. Where they get different
+    /// ones that is the whole tracker. Agents that adapt first descend here.
+    #[inline(always)]
+    fn call(self) {
+        let Self { round: PlainRound { constants, shape, listeners, .. }, .. } = self;
+        let (stride, half) = (stride(shape), exchanged_stride(shape));
+        let local = shape.exchanged().start;
+        let rows = self.v.chunks_exact_mut(stride).zip(self.t.chunks_exact(stride));
+        let rows = rows.zip(self.broadcasts.chunks_exact_mut(2 * half));
+        let mut accumulators = self.m.chunks_exact_mut(stride);
+        for (agent, ((v, t), broadcasts)) in self.block.agents().zip(rows) {
+            let m = accumulators.next().unwrap_or_default();
+            if constants.order == Order::AdaptFirst {
+                self.round.step(shape, t, m, v);
+            }
+            let share = match &constants.mixing {
+                MixingRule::Degrees(weights) => weights.push(listeners[agent] as usize).1,
+                MixingRule::Explicit { .. } => S::ONE,
+            };
+            let (decision, mass) = broadcasts.split_at_mut(half);
+            // With the zeros at its end a row is whole vector registers, which cost less than what is left of them.
+            copy(&v[local..], decision);
+            scaled(share, &t[local..], mass);
+        }
+    }
+}
+
+/// One block of agents that listen, and what its thread writes.
+pub(super) struct PlainBlock<'a, S> {
+    pub(super) round: &'a PlainRound<'a, S>,
+    pub(super) block: &'a LinkBlock,
+    pub(super) buffers: &'a mut RoundBuffers<S>,
+    pub(super) v: &'a mut [S],
+    pub(super) t: &'a mut [S],
+    pub(super) d: &'a mut [S],
+    /// Empty where there is no momentum.
+    pub(super) m: &'a mut [S],
+}
+
+impl<S: Scalar> NullaryFnOnce for PlainBlock<'_, S> {
+    /// As the error the first agent that is not finite, and its packed word.
     type Output = Result<(), (usize, usize)>;
 
     #[inline(always)]
     fn call(self) -> Self::Output {
         if self.round.shape == USUAL {
-            self.round.run_agents(USUAL, self.part)
+            self.run_agents(USUAL)
         } else {
-            self.round.run_agents(self.round.shape, self.part)
+            let shape = self.round.shape;
+            self.run_agents(shape)
         }
     }
 }
 
-/// Descends a row of words along its tracker; `m` is empty where there is no momentum.
-#[inline(always)]
-pub(super) fn step<S: Scalar>(momentum: S, steps: &[S], t: &[S], m: &mut [S], v: &mut [S]) {
-    if momentum == S::ZERO {
-        descend(steps, t, v);
-    } else {
-        descend_with_momentum(momentum, steps, t, m, v);
-    }
-}
-
-impl<'a, S: Scalar> PlainRound<'a, S> {
-    /// Runs the agents of one block; returns the first that is not finite and its packed word as the error.
-    pub(super) fn run(&self, part: PlainBlock<'_, S>) -> Result<(), (usize, usize)> {
-        // Compiled for the vector registers of this machine; the bits are the same on every other.
-        Arch::new().dispatch(PlainRoundKernel { round: self, part })
-    }
-
+impl<S: Scalar> PlainBlock<'_, S> {
     #[inline(always)]
-    fn run_agents(&self, shape: Shape, part: PlainBlock<'_, S>) -> Result<(), (usize, usize)> {
+    fn run_agents(self, shape: Shape) -> Result<(), (usize, usize)> {
         let stride = stride(&shape);
-        let PlainBlock { block, workspace, v, t, d, accumulator } = part;
+        let Self { round, block, buffers, v, t, d, m } = self;
         let rows = v.chunks_exact_mut(stride).zip(t.chunks_exact_mut(stride)).zip(d.chunks_exact_mut(stride));
-        let mut accumulators = accumulator.chunks_exact_mut(stride);
+        let mut accumulators = m.chunks_exact_mut(stride);
         for ((agent, senders), ((v, t), d)) in block.rows().zip(rows) {
             let m = accumulators.next().unwrap_or_default();
-            self.listen(shape, agent, senders, [v, t, m], &mut workspace.sums);
-            self.learn(shape, agent, v, t, d, workspace)?;
+            round.listen(shape, agent, senders, [v, t, m], &mut buffers.sums);
+            round.learn(shape, agent, v, t, d, buffers)?;
         }
         Ok(())
+    }
+}
+
+impl<S: Scalar> PlainRound<'_, S> {
+    /// Descends a row of words along its tracker; `m` is empty where there is no momentum.
+    #[inline(always)]
+    fn step(&self, shape: &Shape, t: &[S], m: &mut [S], v: &mut [S]) {
+        let (momentum, steps) = (self.constants.steps.momentum, &self.steps[..stride(shape)]);
+        if momentum == S::ZERO {
+            descend(steps, t, v);
+        } else {
+            descend_with_momentum(momentum, steps, t, m, v);
+        }
     }
 
     /// Pull and push: what an agent heard enters its decision and its tracker.
@@ -124,10 +161,9 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
         let pull = self.add_up(half, agent, senders, &t[local..], sums);
         let (decisions, masses) = sums.split_at(half);
         scaled(pull, decisions, &mut v[local..]);
-        let steps = &self.steps[..stride(&shape)];
         // Agents that adapt first have descended before they sent.
         if self.constants.order == Order::CombineFirst {
-            step(self.constants.steps.momentum, steps, t, m, v);
+            self.step(&shape, t, m, v);
         }
         copy(masses, &mut t[local..]);
     }
@@ -141,13 +177,13 @@ impl<'a, S: Scalar> PlainRound<'a, S> {
         v: &mut [S],
         t: &mut [S],
         d: &mut [S],
-        workspace: &mut RoundBuffers<S>,
+        buffers: &mut RoundBuffers<S>,
     ) -> Result<(), (usize, usize)> {
         let words = shape.words();
-        let newest = &mut workspace.newest[..stride(&shape)];
+        let newest = &mut buffers.newest[..stride(&shape)];
         let at = NoiseKey { agent: agent as u32, round: self.round + 1 };
         let (decision, gradient) = (&mut v[..words], &mut newest[..words]);
-        let (penalty, scratch) = (&self.constants.penalty, &mut workspace.scratch);
+        let (penalty, scratch) = (&self.constants.penalty, &mut buffers.scratch);
         self.task.project_and_take_gradient(shape, penalty, at, decision, gradient, scratch);
         track(newest, d, t);
         first_invalid(v, S::is_finite).map_or(Ok(()), |word| Err((agent, word)))
