@@ -71,7 +71,6 @@ pub struct Recorder {
     folder: RunFolder,
     csv: CsvTable,
     curve: Curve,
-    last: Option<Metrics>,
 }
 
 impl Recorder {
@@ -81,7 +80,7 @@ impl Recorder {
     /// When the folder cannot be written to.
     pub fn new(folder: RunFolder, scenario_toml: &str, error: ErrorKind) -> Result<Self, Error> {
         folder.write("scenario.toml", scenario_toml.as_bytes())?;
-        Ok(Self { csv: CsvTable::create(&folder, error)?, curve: Curve::default(), last: None, folder })
+        Ok(Self { csv: CsvTable::create(&folder, error)?, curve: Curve::default(), folder })
     }
 
     /// Adds one row.
@@ -91,13 +90,7 @@ impl Recorder {
     pub fn record(&mut self, metrics: Metrics) -> Result<(), Error> {
         self.csv.push(&metrics)?;
         self.curve.push(metrics);
-        self.last = Some(metrics);
         Ok(())
-    }
-
-    /// The last row.
-    pub fn last(&self) -> Option<&Metrics> {
-        self.last.as_ref()
     }
 
     /// Writes the answer.

@@ -11,10 +11,10 @@ pub use snapshot::{Snapshot, largest_difference};
 
 use crate::scenario::PrecisionKind;
 use crate::swarm::{ArrayFab, ArrayFabConfig, MixingRule, Swarm, SwarmError};
-use crate::task::{PolicyEvaluationData, Task};
+use crate::task::{PolicyEvaluationData, Task, converted};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::fab::{Order, Steps};
-use fabswarm_shared::graph::{Disconnected, Trace, check_joint_connectivity};
+use fabswarm_shared::graph::{Disconnected, check_joint_connectivity};
 use fabswarm_shared::problem::Penalty;
 use fabswarm_shared::scalar::Scalar;
 
@@ -76,14 +76,16 @@ fn replay_in<S: Scalar>(recorded: &RecordedProblem) -> Result<Vec<Snapshot>, Err
             normalise: recorded.penalty.normalise,
             form: recorded.penalty.form,
         },
-        mixing: match recorded.mixing() {
+        mixing: match &recorded.mixing {
             MixingRule::Degrees(weights) => MixingRule::Degrees(*weights),
-            MixingRule::Explicit { a, b } => MixingRule::Explicit { a: converted(a), b: converted(b) },
+            MixingRule::Explicit { a, b } => {
+                MixingRule::Explicit { a: converted(a.iter().copied()), b: converted(b.iter().copied()) }
+            }
         },
     };
-    let task = Task::PolicyEvaluation(PolicyEvaluationData::new(recorded.chain()));
-    let trace: Trace<'_> = recorded.trace();
-    let mut swarm = ArrayFab::at(task, trace, constants, converted(recorded.start()));
+    let task = Task::PolicyEvaluation(PolicyEvaluationData::new(&recorded.chain));
+    let mut swarm =
+        ArrayFab::at(task, recorded.trace(), constants, converted(recorded.start.iter().copied()));
     let mut snapshots = Vec::new();
     for &round in recorded.rounds() {
         while swarm.round() < round {
@@ -92,8 +94,4 @@ fn replay_in<S: Scalar>(recorded: &RecordedProblem) -> Result<Vec<Snapshot>, Err
         snapshots.push(Snapshot::take(&recorded.shape, &swarm));
     }
     Ok(snapshots)
-}
-
-fn converted<S: Scalar>(values: &[f64]) -> Vec<S> {
-    values.iter().map(|&value| S::from_f64(value)).collect()
 }

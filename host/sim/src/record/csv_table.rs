@@ -49,13 +49,8 @@ impl CsvTable {
     const FLUSH_BYTES: usize = 64 * 1024;
 
     pub(super) fn create(folder: &RunFolder, error: ErrorKind) -> Result<Self, Error> {
-        let mut lines = "round".to_owned();
         let columns = metric_columns(error);
-        for (name, _) in columns {
-            lines.push(',');
-            lines.push_str(name);
-        }
-        lines.push('\n');
+        let lines = format!("round,{}\n", columns.map(|(name, _)| name).join(","));
         Ok(Self { file: folder.growing_file("metrics.csv")?, columns, lines, flushed: Instant::now() })
     }
 

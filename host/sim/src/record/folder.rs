@@ -97,16 +97,16 @@ impl RunFolder {
         name: &str,
         pieces: impl IntoIterator<Item = Result<impl AsRef<[u8]>, E>>,
     ) -> Result<(), E> {
-        let GrowingFile { mut file, path } = self.growing_file(name)?;
+        let mut file = self.growing_file(name)?;
         let written = pieces.into_iter().try_for_each(|piece| {
-            file.write_all(piece?.as_ref()).map_err(|source| E::from(path.unwritable(source)))
+            file.file.write_all(piece?.as_ref()).map_err(|source| E::from(file.unwritable()(source)))
         });
         if written.is_err() {
             // A partial file is of no use, least of all on a full disk.
-            let _ = fs::remove_file(&path.part);
+            let _ = fs::remove_file(&file.part);
         }
         written?;
-        Ok(path.complete()?)
+        Ok(file.complete()?)
     }
 
     /// Starts a file that grows during the run with `text`, in place of what an earlier run may have left of it.
@@ -114,10 +114,10 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Unwritable`] when the disk is full.
     pub fn growing_file_from(&self, name: &str, text: &str) -> Result<GrowingFile, Error> {
-        let path = self.part_path(name);
-        whole_file::write(&path.part, text.as_bytes()).map_err(|source| path.unwritable(source))?;
-        let file = File::options().append(true).open(&path.part).map_err(|source| path.unwritable(source))?;
-        Ok(GrowingFile { file, path })
+        self.open(name, |part| {
+            whole_file::write(part, text.as_bytes())?;
+            File::options().append(true).open(part)
+        })
     }
 
     /// The content of a file that grows, as an earlier run left it: its finished part, or else the whole.
@@ -125,9 +125,8 @@ impl RunFolder {
     /// # Errors
     /// When it is there and cannot be read.
     pub fn left_of(&self, name: &str) -> io::Result<Option<String>> {
-        let PartPath { part, whole } = self.part_path(name);
-        for path in [part, whole] {
-            match fs::read_to_string(path) {
+        for name in [&part_of(name), name] {
+            match fs::read_to_string(self.path.join(name)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 read => return read.map(Some),
             }
@@ -140,13 +139,15 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Unwritable`] when the disk is full.
     pub fn growing_file(&self, name: &str) -> Result<GrowingFile, Error> {
-        let path = self.part_path(name);
-        let file = File::create(&path.part).map_err(|source| path.unwritable(source))?;
-        Ok(GrowingFile { file, path })
+        self.open(name, |part| File::create(part))
     }
 
-    fn part_path(&self, name: &str) -> PartPath {
-        PartPath { part: self.path.join(format!("{name}.part")), whole: self.path.join(name) }
+    fn open(&self, name: &str, open: impl FnOnce(&Path) -> io::Result<File>) -> Result<GrowingFile, Error> {
+        let (part, whole) = (self.path.join(part_of(name)), self.path.join(name));
+        match open(&part) {
+            Ok(file) => Ok(GrowingFile { file, part, whole }),
+            Err(source) => Err(Error::Unwritable { path: whole, source }),
+        }
     }
 
     /// Where it is.
@@ -159,11 +160,18 @@ impl RunFolder {
     }
 }
 
+/// The name of a file that is not complete yet.
+fn part_of(name: &str) -> String {
+    format!("{name}.part")
+}
+
 /// A file that is not complete yet.
 #[derive(Debug)]
 pub struct GrowingFile {
-    pub(super) file: File,
-    pub(super) path: PartPath,
+    file: File,
+    /// Its path now, and the one it gets in the end.
+    part: PathBuf,
+    whole: PathBuf,
 }
 
 impl GrowingFile {
@@ -173,8 +181,8 @@ impl GrowingFile {
     /// [`Error::Unwritable`] when the disk is full or the file gone.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // A file without a name takes bytes without an error, and nobody finds them.
-        let named = fs::metadata(&self.path.part);
-        named.and_then(|_| self.file.write_all(bytes)).map_err(|source| self.path.unwritable(source))
+        let named = fs::metadata(&self.part);
+        named.and_then(|_| self.file.write_all(bytes)).map_err(self.unwritable())
     }
 
     /// Gives the file its name, once nothing more is to come.
@@ -182,12 +190,12 @@ impl GrowingFile {
     /// # Errors
     /// [`Error::Unwritable`] when it cannot be renamed.
     pub fn complete(self) -> Result<(), Error> {
-        self.path.complete()
+        fs::rename(&self.part, &self.whole).map_err(self.unwritable())
     }
 
     /// The error for a write to it that failed.
     pub fn unwritable(&self) -> impl FnOnce(io::Error) -> Error + use<> {
-        let path = self.path.whole.clone();
+        let path = self.whole.clone();
         move |source| Error::Unwritable { path, source }
     }
 }
@@ -199,24 +207,6 @@ impl Write for GrowingFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
-    }
-}
-
-/// Its name now, and the one it gets in the end.
-#[derive(Debug)]
-pub(super) struct PartPath {
-    part: PathBuf,
-    whole: PathBuf,
-}
-
-impl PartPath {
-    /// Gives the file its name.
-    pub(super) fn complete(self) -> Result<(), Error> {
-        fs::rename(&self.part, &self.whole).map_err(|source| self.unwritable(source))
-    }
-
-    pub(super) fn unwritable(&self, source: io::Error) -> Error {
-        Error::Unwritable { path: self.whole.clone(), source }
     }
 }
 
@@ -233,14 +223,6 @@ mod tests {
         assert!(folder.path().ends_with("0042-sensor-trust"));
         let next = RunFolder::numbered(parent.path(), "sensor-trust").unwrap();
         assert!(next.path().ends_with("0043-sensor-trust"));
-    }
-
-    #[test]
-    fn a_folder_with_something_in_it_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(RunFolder::at(folder.path()).is_ok());
-        fs::write(folder.path().join("notes.txt"), "mine").unwrap();
-        assert!(matches!(RunFolder::at(folder.path()), Err(Error::NotEmpty { .. })));
     }
 
     #[test]

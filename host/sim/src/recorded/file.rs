@@ -51,12 +51,13 @@ pub struct RecordedProblem {
     path: PathBuf,
     /// The whole file, for copying keys that we do not read.
     whole: Map<String, Value>,
-    chain: Chain,
+    pub(super) chain: Chain,
     pub(super) shape: Shape,
     pub(super) steps: Steps<f64>,
     pub(super) penalty: Penalty<f64>,
-    start: Vec<f64>,
-    mixing: MixingRule<f64>,
+    /// Packed decisions at k = 0.
+    pub(super) start: Vec<f64>,
+    pub(super) mixing: MixingRule<f64>,
     trace_rows: Vec<u64>,
     snapshots: Vec<Snapshot>,
     rounds: Vec<u64>,
@@ -89,9 +90,12 @@ impl RecordedProblem {
         let phi = matrix("phi", &keys.phi, states, features)?;
         let transitions = matrix("P", &keys.P, states, states)?;
         let rewards = matrix("r", &keys.r, n, states)?.transpose();
-        let x0 = matrix("x0", &keys.x0, n, features)?;
-        let y0 = matrix("y0", &keys.y0, n, states)?;
-        let z0 = matrix("z0", &keys.z0, n, states)?;
+        for (key, rows, width) in
+            [("x0", &keys.x0, features), ("y0", &keys.y0, states), ("z0", &keys.z0, states)]
+        {
+            matrix(key, rows, n, width)?;
+        }
+        let start = keys.x0.iter().zip(&keys.y0).zip(&keys.z0);
         let (mixing, trace_rows) = mixing(&keys)?;
 
         let mut rounds: Vec<u64> = keys.snapshots.iter().map(|snapshot| snapshot.k).collect();
@@ -123,8 +127,6 @@ impl RecordedProblem {
             seed: 0,
         };
         chain.check().map_err(|(what, _)| what)?;
-        let row_of =
-            |matrix: &DMatrix<f64>, agent: usize| matrix.row(agent).iter().copied().collect::<Vec<_>>();
         Ok(Self {
             path: path.into(),
             whole,
@@ -135,9 +137,7 @@ impl RecordedProblem {
                 normalise: keys.normalise_by_lambda,
                 form: PenaltyForm::OneSided,
             },
-            start: (0..n)
-                .flat_map(|agent| [row_of(&x0, agent), row_of(&y0, agent), row_of(&z0, agent)].concat())
-                .collect(),
+            start: start.flat_map(|((x, y), z)| [&x[..], y, z].concat()).collect(),
             mixing,
             trace_rows,
             snapshots: keys.snapshots,
@@ -164,19 +164,6 @@ impl RecordedProblem {
     /// The snapshots that the file came with.
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots
-    }
-
-    pub(super) fn chain(&self) -> &Chain {
-        &self.chain
-    }
-
-    /// Packed decisions at k = 0.
-    pub(super) fn start(&self) -> &[f64] {
-        &self.start
-    }
-
-    pub(super) fn mixing(&self) -> &MixingRule<f64> {
-        &self.mixing
     }
 
     pub(super) fn trace(&self) -> Trace<'_> {
