@@ -3,7 +3,6 @@
 mod flight;
 mod radio;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::graph::Schedule;
 use fabswarm_shared::rng::Purpose;
 use nalgebra::Vector3;
 use std::f64::consts::FRAC_PI_2;
@@ -18,7 +17,7 @@ use radio::RadioModel;
 /// Every round can be asked for at any time; `Motion::look_at` makes one of them cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Motion {
-    agents: usize,
+    pub(super) agents: usize,
     seed: u64,
     round_s: f64,
     shadowing_s: f64,
@@ -135,26 +134,12 @@ impl Motion {
     }
 }
 
-impl Schedule for Motion {
-    fn agents(&self) -> usize {
-        self.agents
-    }
-
-    fn heard_by(&self, agent: usize, round: u32, mut visit: impl FnMut(usize)) {
-        self.each_link(agent, round, |sender, is_received| {
-            if is_received {
-                visit(sender);
-            }
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::LinkSource;
     use super::*;
     use crate::scenario::{FlightPattern, TopologyKind};
-    use fabswarm_shared::graph::check_joint_connectivity;
+    use fabswarm_shared::graph::{Schedule as _, check_joint_connectivity};
 
     fn scenario(pattern: FlightPattern, seed: u64) -> Scenario {
         let mut scenario = Scenario { seed, ..Scenario::default() };

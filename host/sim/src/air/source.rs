@@ -129,7 +129,7 @@ impl Schedule for LinkSource {
         match &self.graphs {
             GraphSource::Drawn(graph) => graph.agents,
             GraphSource::Recorded(recording) => recording.trace().agents(),
-            GraphSource::Motion(motion) => motion.agents(),
+            GraphSource::Motion(motion) => motion.agents,
         }
     }
 
@@ -147,23 +147,54 @@ impl Schedule for LinkSource {
         &self,
         first: usize,
         round: u32,
-        mut visit: impl FnMut(usize, [u32; LANES]),
+        visit: impl FnMut(usize, [u32; LANES]),
     ) {
-        let nobody = self.agents() as u32;
-        let visit = |number: usize, mut senders: [u32; LANES]| {
-            if let Some(blocks) = self.blocks {
-                for (sender, receiver) in senders.iter_mut().zip(first..) {
-                    if *sender < nobody && !blocks.joins(*sender as usize, receiver, round) {
-                        *sender = nobody;
-                    }
-                }
-            }
-            visit(number, senders);
-        };
         match &self.graphs {
-            GraphSource::Drawn(graph) => graph.heard_side_by_side(first, round, visit),
-            GraphSource::Recorded(recording) => recording.trace().heard_side_by_side(first, round, visit),
-            GraphSource::Motion(motion) => motion.heard_side_by_side(first, round, visit),
+            GraphSource::Drawn(graph) if self.blocks.is_none() => {
+                graph.heard_side_by_side(first, round, visit);
+            }
+            _ => OneByOne(self).heard_side_by_side(first, round, visit),
+        }
+    }
+}
+
+/// Links whose senders are found one by one: those that blocks leave out leave no gaps.
+struct OneByOne<'a>(&'a LinkSource);
+
+impl Schedule for OneByOne<'_> {
+    fn agents(&self) -> usize {
+        self.0.agents()
+    }
+
+    fn heard_by(&self, agent: usize, round: u32, visit: impl FnMut(usize)) {
+        self.0.heard_by(agent, round, visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: senders of other blocks left gaps, and plain FAB took what came first for all that an agent hears.
+    #[test]
+    fn blocks_leave_no_gaps_between_senders_side_by_side() {
+        let mut scenario = Scenario::default();
+        (scenario.network.blocks, scenario.network.exchange_every) = (2, 3);
+        scenario.network.topology = TopologyKind::Complete;
+        let source = LinkSource::new(&scenario).unwrap();
+        for round in 0..3 {
+            let mut senders = vec![Vec::new(); 10];
+            source.heard_side_by_side(0, round, |number, lanes: [u32; 16]| {
+                for (agent, &sender) in lanes.iter().enumerate().filter(|(_, sender)| **sender < 10) {
+                    assert_eq!(senders[agent].len(), number);
+                    senders[agent].push(sender as usize);
+                }
+            });
+            for (agent, senders) in senders.into_iter().enumerate() {
+                let mut heard = Vec::new();
+                source.heard_by(agent, round, |sender| heard.push(sender));
+                assert_eq!(senders, heard, "agent {agent} in round {round}");
+            }
         }
     }
 }
