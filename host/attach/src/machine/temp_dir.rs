@@ -7,7 +7,7 @@
 use crate::error;
 use crate::firmware::flash_file::FILE_MODE;
 use fabswarm_diagnostic::Diagnostic;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::{
     env,
@@ -66,39 +66,36 @@ impl LockedTempDir {
 fn remove_abandoned(parent: &Path, now: SystemTime) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
-        let is_abandoned = |lock: File| lock.try_lock().is_ok();
-        if open_marker(&entry.path(), now).is_some_and(is_abandoned) {
+        if is_abandoned(&entry.path(), now).unwrap_or_default() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Opens the marker of `folder`, if this program made the folder for this user, and long enough ago. Other users can put anything
-/// into a shared temporary folder: links are not followed, and only regular files are opened for reading.
-fn open_marker(folder: &Path, now: SystemTime) -> Option<File> {
+/// Whether this program made `folder` for this user, long enough ago, and its owner is gone. Other users can put anything into a shared
+/// temporary folder: links are not followed, a FIFO does not block, and only regular files are read.
+fn is_abandoned(folder: &Path, now: SystemTime) -> io::Result<bool> {
     let is_own = |found: &Metadata| found.uid() == geteuid().as_raw();
-    let found = fs::symlink_metadata(folder).ok()?;
-    let age = now.duration_since(found.modified().ok()?).ok()?;
+    let found = fs::symlink_metadata(folder)?;
+    let age = now.duration_since(found.modified()?).unwrap_or_default();
     if !found.is_dir() || !is_own(&found) || found.mode() & 0o777 != FOLDER_MODE || age <= ABANDONED_AFTER {
-        return None;
+        return Ok(false);
     }
-    let path = folder.join(MARKER);
-    if !fs::symlink_metadata(&path).ok()?.is_file() {
-        return None;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let marker = File::options().read(true).custom_flags(flags).open(folder.join(MARKER))?;
+    let found = marker.metadata()?;
+    if !found.is_file() || !is_own(&found) {
+        return Ok(false);
     }
-    // The file may have been replaced since: without these flags, opening a FIFO would block.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let marker = File::from(rustix::fs::open(&path, flags, Mode::empty()).ok()?);
-    let found = marker.metadata().ok()?;
     let mut content = Vec::new();
-    (&marker).take(MAGIC.len() as u64 + 1).read_to_end(&mut content).ok()?;
-    (found.is_file() && is_own(&found) && content == MAGIC).then_some(marker)
+    (&marker).take(MAGIC.len() as u64 + 1).read_to_end(&mut content)?;
+    Ok(content == MAGIC && marker.try_lock().is_ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{process::Command, sync::mpsc, thread};
+    use std::process::Command;
 
     fn later() -> SystemTime {
         SystemTime::now() + 2 * ABANDONED_AFTER
@@ -112,6 +109,7 @@ mod tests {
     fn only_abandoned_folders_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let used = LockedTempDir::create_in(parent.path()).unwrap();
+        assert_eq!((mode(used.path()), mode(&used.path().join(MARKER))), (FOLDER_MODE, FILE_MODE));
         let abandoned = LockedTempDir::create_in(parent.path()).unwrap().folder.keep();
 
         remove_abandoned(parent.path(), SystemTime::now());
@@ -139,33 +137,11 @@ mod tests {
         fs::write(public.join(MARKER), MAGIC).unwrap();
         let linked = folder("fabswarm-linked", FOLDER_MODE);
         std::os::unix::fs::symlink(public.join(MARKER), linked.join(MARKER)).unwrap();
+        let blocking = folder("fabswarm-blocking", FOLDER_MODE);
+        assert!(Command::new("mkfifo").arg(blocking.join(MARKER)).status().unwrap().success());
         remove_abandoned(parent.path(), later());
-        for kept in [bare, foreign, public, linked] {
+        for kept in [bare, foreign, public, linked, blocking] {
             assert!(kept.is_dir(), "{} is gone", kept.display());
         }
-    }
-
-    #[test]
-    fn a_fifo_does_not_block() {
-        let parent = tempfile::tempdir().unwrap();
-        let folder = LockedTempDir::create_in(parent.path()).unwrap().folder.keep();
-        let marker = folder.join(MARKER);
-        fs::remove_file(&marker).unwrap();
-        assert!(Command::new("mkfifo").arg(&marker).status().unwrap().success());
-        let (sender, done) = mpsc::channel();
-        let place = parent.path().to_owned();
-        thread::spawn(move || {
-            remove_abandoned(&place, later());
-            sender.send(()).unwrap();
-        });
-        done.recv_timeout(Duration::from_secs(10)).expect("it does not return");
-        assert!(folder.is_dir());
-    }
-
-    #[test]
-    fn only_the_user_has_access() {
-        let parent = tempfile::tempdir().unwrap();
-        let used = LockedTempDir::create_in(parent.path()).unwrap();
-        assert_eq!((mode(used.path()), mode(&used.path().join(MARKER))), (FOLDER_MODE, FILE_MODE));
     }
 }
