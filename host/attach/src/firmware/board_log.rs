@@ -16,29 +16,27 @@ const MALFORMED: &str = "(malformed log frame)";
 
 /// The defmt strings of an image: a log holds only their numbers.
 #[derive(Debug)]
-pub(crate) struct LogTable {
-    table: Table,
-}
+pub(crate) struct LogTable(Table);
 
 impl LogTable {
     pub(crate) fn of(board: &str, image: &Path) -> Result<Self, Diagnostic> {
         let bytes = fs::read(image).map_err(|source| error::file(image, source))?;
         match Table::parse(&bytes) {
-            Ok(Some(table)) => Ok(Self { table }),
+            Ok(Some(table)) => Ok(Self(table)),
             Ok(None) => Err(error::image(board, image, "it has no log messages")),
             Err(reason) => Err(error::image(board, image, &reason.to_string())),
         }
     }
 
-    /// Passes the whole messages of `pending` to `take`, `None` for one that is malformed, and keeps the rest.
-    fn decode(&self, pending: &mut Vec<u8>, mut take: impl FnMut(Option<Frame<'_>>)) {
-        let mut decoder = self.table.new_stream_decoder();
+    /// Passes the whole messages of `pending` to `take`, each with its text, and keeps the rest. One that is malformed has only a text.
+    fn decode(&self, pending: &mut Vec<u8>, mut take: impl FnMut(String, Option<Frame<'_>>)) {
+        let mut decoder = self.0.new_stream_decoder();
         decoder.received(pending);
         loop {
             match decoder.decode() {
-                Ok(frame) => take(Some(frame)),
+                Ok(frame) => take(frame.display(false).to_string(), Some(frame)),
                 Err(DecodeError::UnexpectedEof) => break,
-                Err(DecodeError::Malformed) => take(None),
+                Err(DecodeError::Malformed) => take(MALFORMED.to_owned(), None),
             }
         }
         // Bytes after the last frame delimiter belong to a message that is still incomplete.
@@ -76,9 +74,7 @@ impl LogDecoder {
     pub fn decode(&mut self, bytes: &[u8]) -> Vec<String> {
         self.pending.extend_from_slice(bytes);
         let mut messages = Vec::new();
-        self.table.decode(&mut self.pending, |frame| {
-            messages.push(frame.map_or(MALFORMED.to_owned(), |frame| frame.display(false).to_string()));
-        });
+        self.table.decode(&mut self.pending, |text, _| messages.push(text));
         messages
     }
 }
@@ -121,22 +117,16 @@ impl BoardLog {
             return shown;
         }
         self.read += file.read_to_end(&mut self.pending).unwrap_or_default() as u64;
-        table.decode(&mut self.pending, |frame| {
-            let message = match frame {
-                Some(frame) => {
-                    let message = frame.display(false).to_string();
-                    if frame.level() >= Some(lowest) {
-                        shown.push(message.clone());
-                    }
-                    if frame.level() == Some(Level::Error) {
-                        self.last_error = Some(frame.display_message().to_string());
-                    }
-                    message
-                }
-                None => MALFORMED.to_owned(),
-            };
+        table.decode(&mut self.pending, |text, frame| {
             // A log that cannot be written is no reason to stop the swarm.
-            let _ = writeln!(self.decoded, "{message}");
+            let _ = writeln!(self.decoded, "{text}");
+            let Some(frame) = frame else { return };
+            if frame.level() == Some(Level::Error) {
+                self.last_error = Some(frame.display_message().to_string());
+            }
+            if frame.level() >= Some(lowest) {
+                shown.push(text);
+            }
         });
         shown
     }
