@@ -212,10 +212,4 @@ mod tests {
             "{lines:?}"
         );
     }
-
-    #[test]
-    fn an_unknown_board_is_told_which_there_are() {
-        let message = BoardFile::read("nothing").unwrap_err().to_string();
-        assert!(message.contains("no board `nothing`") && message.contains("\nhelp: "), "{message}");
-    }
 }

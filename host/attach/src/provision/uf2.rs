@@ -19,13 +19,13 @@ const HAS_FAMILY: u32 = 0x2000;
 
 /// The contents of a flash, in pages of 256 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Uf2Image {
+pub(crate) struct Uf2Image {
     pages: BTreeMap<u32, [u8; DATA_BYTES]>,
 }
 
 impl Uf2Image {
     /// Adds bytes at an address. What shares a page with them and was not added reads as erased.
-    pub fn put(&mut self, address: u32, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, address: u32, bytes: &[u8]) {
         for (address, &byte) in (address..).zip(bytes) {
             let within = address as usize % DATA_BYTES;
             let page = self.pages.entry(address - within as u32).or_insert([0xFF; DATA_BYTES]);
@@ -34,8 +34,7 @@ impl Uf2Image {
     }
 
     /// The file, for boards of `family`.
-    #[must_use]
-    pub fn to_bytes(&self, family: u32) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self, family: u32) -> Vec<u8> {
         let count = self.pages.len() as u32;
         let mut file = Vec::with_capacity(self.pages.len() * BLOCK_BYTES);
         for (number, (&address, data)) in (0..).zip(&self.pages) {
