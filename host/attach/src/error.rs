@@ -1,34 +1,7 @@
 //! Why boards could not be started, or why the run on them failed.
 
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_sim::scenario;
-use fabswarm_sim::swarm::SwarmError;
 use std::{io, path::Path, time::Duration};
-
-/// A failure of the boards of a swarm.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The run was interrupted while boards did not answer.
-    #[error(transparent)]
-    Interrupted(Diagnostic),
-    /// A board, its firmware or its connection failed.
-    #[error(transparent)]
-    Boards(#[from] Diagnostic),
-    /// A scenario cannot be read.
-    #[error(transparent)]
-    Scenario(#[from] scenario::Error),
-}
-
-impl Error {
-    /// Wraps the error for a [`Swarm`](fabswarm_sim::swarm::Swarm).
-    pub(crate) fn into_swarm_error(self) -> SwarmError {
-        match self {
-            Self::Interrupted(_) => SwarmError::Interrupted,
-            error => SwarmError::Boards(Box::new(error)),
-        }
-    }
-}
 
 pub(crate) fn file(path: &Path, source: io::Error) -> Diagnostic {
     Diagnostic::new(
@@ -56,15 +29,6 @@ pub(crate) fn image(board: &str, path: &Path, reason: &str) -> Diagnostic {
     Diagnostic::new(
         format!("{} is not firmware of {board}: {reason}", path.display()),
         "delete it; the next run builds it again",
-    )
-}
-
-/// A board's process ended, after these messages.
-pub(crate) fn ended(agent: u16, status: &str, messages: &str) -> Diagnostic {
-    let colon = if messages.is_empty() { "" } else { ": " };
-    Diagnostic::new(
-        format!("the board of agent {agent} ended ({status}){colon}{messages}"),
-        format!("see agent-{agent}.log in the run's folder boards/"),
     )
 }
 

@@ -1,18 +1,17 @@
 //! The boards of a swarm, however they are paced: their start, logs and events.
 
-mod events;
 pub(crate) mod launch;
 
 pub(crate) use launch::Launcher;
 
 use crate::error;
 use crate::machine::temp_dir::LockedTempDir;
-use crate::machine::{BoardLink, TOKENS_PER_BOARD, decisions_name, log_name};
-use events::EventLog;
+use crate::machine::{BoardLink, BoardProcess, TOKENS_PER_BOARD, decisions_name, log_name};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::BoardWarning;
 use mio::{Events, Poll, Token, event::Event};
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, atomic::AtomicBool};
 use std::time::{Duration, Instant};
@@ -26,6 +25,34 @@ const RECALL_EVERY: Duration = Duration::from_millis(300);
 
 /// Bytes read from a board at once: more than it sends in a round.
 const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The file in a run's folder `boards/` for the events; it is there if anything happened.
+const EVENTS: &str = "events.csv";
+
+/// The rows of a table of what happened to boards, or ended the run, and was not planned by the scenario.
+#[derive(Debug, Default)]
+pub(crate) struct EventLog(String);
+
+impl EventLog {
+    /// Adds an event of the board of `agent`, or of the run.
+    pub(crate) fn push(&mut self, round: u32, agent: Option<u16>, what: &str, detail: String) {
+        let agent = agent.map(|agent| agent.to_string()).unwrap_or_default();
+        let detail = detail.replace('"', "\"\"").replace('\n', " ");
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "{round},{agent},{what},\"{detail}\"");
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn write(&self, folder: &Path) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        fs::write(folder.join(EVENTS), format!("round,agent,event,detail\n{}", self.0))
+    }
+}
 
 /// The boards of a swarm, in the order of their agents.
 #[derive(Debug)]
@@ -101,10 +128,24 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
 
     /// Decodes what was added to the log of a board.
     pub(crate) fn read_log(&mut self, index: usize) {
-        let BoardLink { agent, machine, is_log_followed, .. } = self.boards[index].as_mut();
-        let agent = usize::from(*agent);
-        let lines = machine.read_log(*is_log_followed).into_iter();
-        self.warnings.extend(lines.map(|text| BoardWarning { agent, text }));
+        let link = self.boards[index].as_mut();
+        let (agent, is_followed) = (usize::from(link.agent), link.is_log_followed);
+        let lines = link.process_mut().map(|process| process.read_log(is_followed)).unwrap_or_default();
+        self.warnings.extend(lines.into_iter().map(|text| BoardWarning { agent, text }));
+    }
+
+    /// Fails if the process of a board has ended.
+    pub(crate) fn check_process(&mut self, index: usize) -> Result<(), Diagnostic> {
+        let exit_status = |link: &mut BoardLink| link.process_mut().and_then(BoardProcess::exit_status);
+        let Some(status) = exit_status(self.boards[index].as_mut()) else { return Ok(()) };
+        self.read_log(index);
+        let link = self.boards[index].as_mut();
+        let messages = link.process().map(BoardProcess::last_message).unwrap_or_default();
+        let (agent, colon) = (link.agent, if messages.is_empty() { "" } else { ": " });
+        Err(Diagnostic::new(
+            format!("the board of agent {agent} ended ({status}){colon}{messages}"),
+            format!("see {} in the run's folder boards/", log_name(agent)),
+        ))
     }
 
     /// Adds everything that the board of `agent` logs to the warnings.
@@ -134,5 +175,26 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
             }
         }
         self.events.write(folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_a_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = EventLog::default();
+        log.write(folder.path()).unwrap();
+        assert!(!folder.path().join(EVENTS).exists());
+        log.push(7, Some(3), "lost", "it \"hangs\"\nat 0x12".to_owned());
+        log.push(8, None, "failed", String::new());
+        log.write(folder.path()).unwrap();
+        let table = fs::read_to_string(folder.path().join(EVENTS)).unwrap();
+        assert_eq!(
+            table,
+            "round,agent,event,detail\n7,3,lost,\"it \"\"hangs\"\" at 0x12\"\n8,,failed,\"\"\n"
+        );
     }
 }

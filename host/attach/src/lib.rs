@@ -16,7 +16,7 @@
 //! them. It need not wait for the whole swarm: in sparse graphs it goes through several rounds at once, while its code is in the
 //! host's caches. Either way it receives the same frames in the same rounds.
 //!
-//! [`build`] makes a swarm from a scenario, with every agent where the key `swarm.boards` places it (see [`Placement`]):
+//! [`build`] makes a swarm from a scenario, with every agent where the key `swarm.boards` places it:
 //!
 //! ```no_run
 //! use fabswarm_sim::{scenario::Scenario, swarm::Swarm};
@@ -39,12 +39,12 @@
 //!
 //! | room | what is in it |
 //! |---|---|
-//! | `build` | makes the swarm of a scenario, with every agent where [`Placement`] puts it |
+//! | `build` | makes the swarm of a scenario, with every agent where `swarm.boards` places it |
 //! | `lock_step` | boards that follow their shadows round by round, as the agents of a [`Remote`] |
 //! | `slots` | boards that keep their own time, and the replay of what they report on shadows |
 //! | `fleet` | what both have in common: the launcher, packets in and out, logs, warnings and events |
 //! | `provision` | pages, swarm files, UF2 files, and the plan of a swarm before anything is flashed |
-//! | `machine` | the trait `Machine`: a process of this host or a board on a serial port; and the packets to it |
+//! | `machine` | what a board runs on, a process of this host or hardware on a serial port, and the packets to it |
 //! | `firmware` | kinds of boards, how their images are built, and what an image says of addresses and logs |
 //! | `compare` | the first difference between a board and its shadow |
 //!
@@ -65,7 +65,6 @@ mod provision;
 mod slots;
 
 pub use build::build;
-pub use error::Error;
 pub use fabswarm_board_file::{ImageFormat, Uf2Drive};
 pub use fabswarm_flash::{ChipFacts, ChipPage, FlashImage};
 pub use fabswarm_shared::{BUILD_ID, packet};
@@ -77,10 +76,9 @@ pub use machine::boot_check::printable;
 pub use machine::rig::Rig;
 pub use machine::serial;
 pub use notice::show_notices;
-pub use placement::{AgentLocation, Placement};
 pub use provision::save_plan::{FLASH_YEARS, SavePlan};
 pub use provision::serial_pages::provision_board;
 pub use provision::swarm_file::{SwarmFile, SwarmPages};
 pub use provision::swarm_plan::{BoardRoom, SwarmPlan, WidthPlan};
 pub use provision::uf2;
-pub use slots::{FlightEntry, FlightFault, FlightVerdict, ReportGap, RoundFate, verify};
+pub use slots::{FlightVerdict, verify};

@@ -5,19 +5,14 @@ mod follow;
 mod remote;
 mod round_queue;
 
-use crate::compare::divergence::FramePair;
-use crate::compare::state_dump::StateDump;
-use crate::firmware::check_sizes;
+use crate::compare::FilePair;
 use crate::fleet::{Fleet, Launcher};
-use crate::machine::{BoardLink, cable_faults::CableFaults, rig::Rig};
-use crate::provision::page::PageMaker;
-use crate::{AgentLocation, Error};
+use crate::machine::BoardLink;
+use crate::placement::AgentLocation;
 use board::LockStepBoard;
 use fabswarm_diagnostic::Diagnostic;
-use fabswarm_shared::provisioning::Pace;
 use fabswarm_shared::wire::seal::Key;
-use fabswarm_sim::swarm::{AgentSwarmConfig, BoardChange, ReadingLog};
-use fabswarm_sim::task::Task;
+use fabswarm_sim::swarm::{BoardChange, ReadingLog, SwarmError};
 use std::time::Instant;
 
 /// The boards of a swarm, each beside its shadow.
@@ -26,11 +21,10 @@ pub(crate) struct LockStepBoards {
     pub(crate) fleet: Fleet<LockStepBoard>,
     /// Changes of boards that the swarm has not taken yet.
     changes: Vec<BoardChange>,
-    dumps: Vec<StateDump>,
     readings: ReadingLog,
-    /// Frames of boards that differ from their shadows', with agents and rounds.
-    differing_frames: Vec<(u16, u32, FramePair)>,
-    /// Opens them.
+    /// States or frames of boards that differ from their shadows'.
+    differing: Vec<FilePair>,
+    /// Opens frames.
     key: Option<Key>,
     slot: u32,
     busy_limit: usize,
@@ -42,24 +36,12 @@ pub(crate) struct LockStepBoards {
 }
 
 impl LockStepBoards {
-    /// Starts a board for each agent that `locations` places on one. Only agents for which `will_remember` holds save their state
-    /// every round, which takes a fifth of a round: those that will be restarted with their memory. Real boards are those on the
-    /// serial ports that `serial_pattern` matches, in the order of their chips; each gets a page for its chip. With a `rig`, crashes cut their
-    /// power.
-    pub(crate) fn start(
-        task: &Task<f32>,
-        setup: &AgentSwarmConfig,
-        locations: &[AgentLocation],
-        rounds: u32,
-        will_remember: impl Fn(usize) -> bool,
-        serial_pattern: Option<&str>,
-        (rig, faults): (Option<&Rig>, Option<CableFaults>),
-    ) -> Result<Self, Error> {
-        let needs = check_sizes(task, locations.len())?;
-        let forgets = |(_, location): &(usize, &AgentLocation)| **location == AgentLocation::Serial;
-        let remembering =
-            locations.iter().enumerate().filter(forgets).find(|(agent, _)| will_remember(*agent));
-        if let Some((agent, _)) = remembering {
+    /// Starts the boards, and waits until all of them are in round 0. Only agents that will be restarted with their memory save their state
+    /// every round, which takes a fifth of a round.
+    pub(crate) fn start(launcher: &Launcher) -> Result<Self, SwarmError> {
+        let mut on_ports =
+            (0..).zip(launcher.locations).filter(|(_, location)| **location == AgentLocation::Serial);
+        if let Some((agent, _)) = on_ports.find(|(agent, _)| (launcher.saves_state)(*agent)) {
             return Err(Diagnostic::new(
                 format!(
                     "faults.crashes lets agent {agent} keep its memory, and a board on a serial port would have to write its flash in every round"
@@ -68,22 +50,18 @@ impl LockStepBoards {
             )
             .into());
         }
-        let pages = PageMaker::new(task, setup, Pace::Air, rounds);
-        let saves_state = &will_remember;
-        let launcher =
-            Launcher { pages, needs, locations, serial_pattern, rig, faults, radio: None, saves_state };
-        let boards = Self::follow_from_start(launcher.launch(LockStepBoard::new)?)?;
-        Ok(Self { key: setup.key.as_ref().map(|key| Key::new(key.bytes())), ..boards })
+        let mut boards = Self::follow_from_start(launcher.launch(LockStepBoard::new)?)?;
+        boards.key = launcher.pages.setup.key.as_ref().map(|key| Key::new(key.bytes()));
+        Ok(boards)
     }
 
     /// Waits until all boards are in round 0.
-    fn follow_from_start(fleet: Fleet<LockStepBoard>) -> Result<Self, Error> {
+    fn follow_from_start(fleet: Fleet<LockStepBoard>) -> Result<Self, SwarmError> {
         let mut boards = Self {
             fleet,
             changes: Vec::new(),
-            dumps: Vec::new(),
             readings: ReadingLog::default(),
-            differing_frames: Vec::new(),
+            differing: Vec::new(),
             key: None,
             slot: 0,
             busy_limit: follow::busy_limit(),

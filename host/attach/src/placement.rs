@@ -1,13 +1,13 @@
 //! Where each agent of a swarm runs: the value of `swarm.boards`.
 
-use crate::BoardKind;
+use crate::firmware::board_kind::BoardKind;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::record::counted;
 use std::str::FromStr;
 
 /// Where an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgentLocation {
+pub(crate) enum AgentLocation {
     /// In the host's own process.
     InProcess,
     /// On a board that the host starts.
@@ -17,17 +17,9 @@ pub enum AgentLocation {
 }
 
 /// The locations of a swarm's agents as a scenario writes them: `qemu`, `native:4,in-process:6`.
-///
-/// ```
-/// use fabswarm_attach::{AgentLocation, BoardKind, Placement};
-///
-/// let placement: Placement = "native:1,in-process".parse()?;
-/// let [board, inside] = [AgentLocation::Board(BoardKind::Native), AgentLocation::InProcess];
-/// assert_eq!(placement.locations(3)?, [board, inside, inside]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
+#[derive(Debug)]
+pub(crate) struct Placement {
+    text: String,
     /// In the order of agents; a group without a count takes all remaining agents.
     groups: Vec<(AgentLocation, Option<usize>)>,
     pub(crate) serial_pattern: Option<String>,
@@ -72,26 +64,23 @@ impl FromStr for Placement {
             Ok((location, count))
         };
         let groups = text.split(',').map(group).collect::<Result<_, _>>()?;
-        Ok(Self { groups, serial_pattern })
+        Ok(Self { text: text.to_owned(), groups, serial_pattern })
     }
 }
 
 impl Placement {
     /// Whether all agents run in the host's process.
-    #[must_use]
-    pub fn is_in_process(&self) -> bool {
+    pub(crate) fn is_in_process(&self) -> bool {
         self.groups.iter().all(|(location, _)| *location == AgentLocation::InProcess)
     }
 
-    /// The location of each of `agents` agents.
-    ///
-    /// # Errors
-    /// If the counts do not add up to `agents`.
-    pub fn locations(&self, agents: usize) -> Result<Vec<AgentLocation>, Diagnostic> {
+    /// The location of each of `agents` agents; fails if the counts do not add up to them.
+    pub(crate) fn locations(&self, agents: usize) -> Result<Vec<AgentLocation>, Diagnostic> {
         let misfit = |placed: usize| {
             Diagnostic::new(
                 format!(
-                    "swarm.boards = \"{self}\" places {}, but the swarm has {agents}",
+                    "swarm.boards = \"{}\" places {}, but the swarm has {agents}",
+                    self.text,
                     counted(placed, "agent")
                 ),
                 "make the counts add up",
@@ -108,26 +97,6 @@ impl Placement {
             locations.extend(std::iter::repeat_n(*location, count));
         }
         if locations.len() == agents { Ok(locations) } else { Err(misfit(locations.len())) }
-    }
-}
-
-impl std::fmt::Display for Placement {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, (location, count)) in self.groups.iter().enumerate() {
-            let place = match location {
-                AgentLocation::InProcess => "in-process",
-                AgentLocation::Board(kind) => kind.name(),
-                AgentLocation::Serial => "serial",
-            };
-            write!(out, "{}{place}", if index > 0 { "," } else { "" })?;
-            if let (AgentLocation::Serial, Some(pattern)) = (location, &self.serial_pattern) {
-                write!(out, ":{pattern}")?;
-            }
-            if let Some(count) = count {
-                write!(out, ":{count}")?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -151,7 +120,6 @@ mod tests {
         assert_eq!(pattern("serial:/dev/ttyACM*"), Some("/dev/ttyACM*".to_owned()));
         assert_eq!(pattern("serial:pico:3,native"), Some("pico".to_owned()));
         assert_eq!((pattern("serial"), pattern("serial:3")), (None, None));
-        assert_eq!("serial:pico:3".parse::<Placement>().unwrap().to_string(), "serial:pico:3");
         assert!("in-process:3".parse::<Placement>().unwrap().is_in_process());
     }
 

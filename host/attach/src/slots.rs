@@ -5,19 +5,17 @@
 //! frames must reach the same digests, now or from the record of the run. The cable of a real board may be unplugged: the board
 //! flies on, and its reports are missing.
 
-mod landing;
 mod launch;
 mod record;
 mod replay;
 mod slot_board;
 mod verify;
 
-pub use record::{FlightEntry, RoundFate};
-pub use replay::{FlightFault, ReportGap};
 pub use verify::{FlightVerdict, verify};
 
+use crate::error;
 use crate::fleet::Fleet;
-use crate::{Error, error};
+use crate::machine::serial::{on_all, wait_for_page};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::Packet;
 use fabswarm_shared::rng::{Purpose, Stream};
@@ -28,8 +26,8 @@ use fabswarm_sim::swarm::{
     Swarm, SwarmError, SwarmView, ViewRequest,
 };
 use fabswarm_sim::task::{Score, Task};
-use record::write;
-use replay::FlightReplay;
+use record::{FlightEntry, write};
+use replay::{FlightFault, FlightReplay};
 use slot_board::{SlotBoard, SlotReport};
 use std::io;
 use std::path::Path;
@@ -41,6 +39,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// How long shadows may wait for an entry before it counts as lost.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
+
+/// How long boards may take, at the end of a flight, to report that they wait for a page. The next run reports the others.
+const LAND_WITHIN: Duration = Duration::from_secs(3);
 
 /// The file in a run's folder `boards/` that holds the record of a flight.
 const RECORD: &str = "flight.csv";
@@ -65,15 +66,15 @@ pub(crate) struct SlotBoards {
 
 impl SlotBoards {
     /// Waits for packets for a while, and carries and notes what arrives.
-    fn serve(&mut self) -> Result<(), Error> {
+    fn serve(&mut self) -> Result<(), Diagnostic> {
         let Some(tokens) = self.fleet.poll(LOOK_EVERY)? else { return Ok(()) };
         for token in tokens {
             let (index, is_unplugged) = self.fleet.receive(token)?;
             self.fleet.boards[index].heard_at = Instant::now();
             self.process_packets(index)?;
             if is_unplugged {
-                let board = &self.fleet.boards[index];
-                let error = error::unplugged(board.link.agent, board.ended());
+                let error =
+                    error::unplugged(self.fleet.boards[index].link.agent, self.replay.reported(index));
                 self.lose(index, "was unplugged", error)?;
             }
         }
@@ -81,7 +82,7 @@ impl SlotBoards {
         self.check_boards()
     }
 
-    fn process_packets(&mut self, index: usize) -> Result<(), Error> {
+    fn process_packets(&mut self, index: usize) -> Result<(), Diagnostic> {
         let mut packet = Vec::new();
         while self.fleet.boards[index].link.pop(&mut packet)? {
             match self.fleet.boards[index].process(&packet)? {
@@ -89,8 +90,9 @@ impl SlotBoards {
                 SlotReport::Frame(frame) => self.carry(index, frame),
                 SlotReport::Round(entry) => self.note(index, entry)?,
                 SlotReport::Restarted(cause) => {
-                    let board = &self.fleet.boards[index];
-                    let error = error::restarted(board.link.agent, board.ended(), &cause);
+                    self.replay.restart(index);
+                    let agent = self.fleet.boards[index].link.agent;
+                    let error = error::restarted(agent, self.replay.reported(index), &cause);
                     self.lose(index, &format!("restarted by itself ({cause})"), error)?;
                 }
             }
@@ -99,13 +101,11 @@ impl SlotBoards {
     }
 
     /// Looks after boards that have ended, are silent or were unplugged.
-    fn check_boards(&mut self) -> Result<(), Error> {
+    fn check_boards(&mut self) -> Result<(), Diagnostic> {
         let limit = self.fleet.silence_limit;
         for index in 0..self.fleet.boards.len() {
-            let SlotBoard { link, heard_at, is_present, .. } = &mut self.fleet.boards[index];
-            if let Some(status) = link.machine.exit_status() {
-                return Err(error::ended(link.agent, &status, &link.machine.last_message()).into());
-            }
+            self.fleet.check_process(index)?;
+            let SlotBoard { link, heard_at, is_present, .. } = &self.fleet.boards[index];
             if *is_present && heard_at.elapsed() > limit {
                 let silent = error::silent(link.agent, limit, "end a round");
                 self.lose(index, "no longer answers", silent)?;
@@ -116,7 +116,7 @@ impl SlotBoards {
         }
         let Fleet { boards, poll, .. } = &mut self.fleet;
         let unplugged = boards.iter_mut().filter(|board| board.link.is_unplugged());
-        Ok(unplugged.map(|board| &mut board.link).try_for_each(|link| link.connect(poll))?)
+        unplugged.map(|board| &mut board.link).try_for_each(|link| link.connect(poll))
     }
 
     /// Goes on without the reports of a real board. If the board is a process, or the scenario says so, the run ends with `error`.
@@ -125,7 +125,7 @@ impl SlotBoards {
         if !board.link.is_serial() || self.fleet.lost_boards == LostBoards::Fail {
             return Err(error);
         }
-        let (agent, round) = (board.link.agent, board.ended());
+        let (agent, round) = (board.link.agent, self.replay.reported(index));
         if !board.lose() {
             let text = format!("its board {what} in round {round}; the run goes on without its reports");
             self.fleet.warn(agent, text);
@@ -134,14 +134,13 @@ impl SlotBoards {
         Ok(())
     }
 
-    fn note(&mut self, index: usize, entry: FlightEntry) -> Result<(), Error> {
+    fn note(&mut self, index: usize, entry: FlightEntry) -> Result<(), Diagnostic> {
         let board = &mut self.fleet.boards[index];
         let (agent, round) = (board.link.agent, entry.round);
-        let missed_from = board.report(&entry);
-        board.is_present |= board.ended() >= self.round;
         let is_back = std::mem::take(&mut board.is_away);
+        let missed_from = self.replay.missed_before(&entry, std::mem::take(&mut board.may_have_missed));
         if let Some(from) = missed_from {
-            self.follow_entry(index, FlightEntry::missed(agent, from))?;
+            self.follow_entry(FlightEntry::missed(agent, from))?;
         }
         if is_back || missed_from.is_some() {
             let missing = match missed_from {
@@ -153,13 +152,14 @@ impl SlotBoards {
             self.fleet.warn(agent, format!("its board {detail}"));
             self.fleet.events.push(round, Some(agent), if is_back { "returned" } else { "missed" }, detail);
         }
-        self.follow_entry(index, entry)
+        self.follow_entry(entry)?;
+        self.fleet.boards[index].is_present |= self.replay.reported(index) >= self.round;
+        Ok(())
     }
 
-    fn follow_entry(&mut self, index: usize, entry: FlightEntry) -> Result<(), Error> {
+    fn follow_entry(&mut self, entry: FlightEntry) -> Result<(), Diagnostic> {
         self.record.push(entry.clone());
-        Ok(follow_entry(&mut self.replay, entry, &mut self.fleet.boards[index].early)
-            .map_err(Diagnostic::from)?)
+        Ok(self.replay.push(entry)?)
     }
 
     /// Passes a frame on to the other boards, except where the air loses it. An intruder sends once in as many frames as there are boards.
@@ -192,7 +192,8 @@ impl SlotBoards {
 
     /// The rounds that all reporting boards have ended.
     fn reported(&self) -> Option<u32> {
-        self.fleet.boards.iter().filter(|board| board.is_present).map(SlotBoard::ended).min()
+        let boards = self.fleet.boards.iter().enumerate();
+        boards.filter(|(_, board)| board.is_present).map(|(index, _)| self.replay.reported(index)).min()
     }
 
     /// Follows the boards until all of them that report have ended the next round.
@@ -200,7 +201,7 @@ impl SlotBoards {
         loop {
             self.replay.follow().map_err(|fault| {
                 self.mismatches += u64::from(matches!(fault, FlightFault::Digest(_)));
-                Error::Boards(fault.into()).into_swarm_error()
+                Diagnostic::from(fault)
             })?;
             if self.progressed.0 != self.replay.checks {
                 self.progressed = (self.replay.checks, Instant::now());
@@ -209,7 +210,7 @@ impl SlotBoards {
             let is_late = self.progressed.1.elapsed() > STUCK_AFTER;
             let is_whole = self.fleet.boards.iter().all(|board| board.is_present);
             if let Some(fault) = self.replay.stuck().filter(|_| is_late && is_whole) {
-                return Err(Error::Boards(fault.into()).into_swarm_error());
+                return Err(Diagnostic::from(fault).into());
             }
             if self.reported().is_some_and(|rounds| rounds > self.round) {
                 self.round += 1;
@@ -218,7 +219,7 @@ impl SlotBoards {
             if self.fleet.interrupted.load(Ordering::Relaxed) {
                 return Err(SwarmError::Interrupted);
             }
-            self.serve().map_err(Error::into_swarm_error)?;
+            self.serve()?;
         }
     }
 
@@ -250,24 +251,14 @@ impl SlotBoards {
     }
 }
 
-/// Senders whose frames of a round came in the round before.
-#[derive(Clone, Debug, Default)]
-struct EarlySenders {
-    round: u32,
-    senders: Vec<u16>,
-}
-
-/// Adds an entry to a replay, without the frames that came early.
-fn follow_entry(
-    replay: &mut FlightReplay,
-    entry: FlightEntry,
-    early: &mut EarlySenders,
-) -> Result<(), FlightFault> {
-    let next = EarlySenders { round: entry.round.saturating_add(1), senders: entry.early.clone() };
-    let already = std::mem::replace(early, next);
-    // An agent that leaves a round without ending it leaves what waited for the next one behind.
-    let is_next = already.round == entry.round;
-    replay.push(entry, if is_next { &already.senders } else { &[] })
+/// Ends the flight: real boards would otherwise fly on for all rounds of their pages, under a key that is gone.
+impl Drop for SlotBoards {
+    fn drop(&mut self) {
+        let flying = self.fleet.boards.iter_mut().filter_map(|board| board.link.hang_up());
+        let landed = on_all(flying, |board| wait_for_page(&board.path, board.baud, board.lines, LAND_WITHIN));
+        // The next run reports those that have not landed.
+        drop(landed);
+    }
 }
 
 impl Swarm for SlotBoards {

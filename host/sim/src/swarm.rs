@@ -103,7 +103,7 @@ pub enum SwarmError {
     Books(#[from] BrokenBooks),
     /// A board is lost, or is not what its shadow is.
     #[error(transparent)]
-    Boards(Box<dyn std::error::Error + Send + Sync>),
+    Boards(#[from] Diagnostic),
     /// The user interrupted a wait for boards that do not answer.
     #[error("interrupted while waiting for boards")]
     Interrupted,

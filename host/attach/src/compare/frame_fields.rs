@@ -13,88 +13,89 @@ pub(crate) struct FrameFields(Vec<(String, String)>);
 impl FrameFields {
     /// Opens a frame, if the swarm has a key, and reads it.
     pub(crate) fn of(bytes: &[u8], key: Option<&Key>) -> Self {
-        let mut fields = Vec::new();
+        let mut fields = Self(Vec::new());
         let mut plain = vec![0; bytes.len()];
         let frame = match key.map(|key| key.authenticate(bytes, &mut plain)) {
             None => bytes,
             Some(Ok(opened)) => {
-                fields.push(("seal.sender".to_owned(), opened.sender.to_string()));
-                fields.push(("seal.boot".to_owned(), opened.boot.to_string()));
-                fields.push(("seal.counter".to_owned(), opened.counter.to_string()));
+                fields.push("seal.sender", opened.sender);
+                fields.push("seal.boot", opened.boot);
+                fields.push("seal.counter", opened.counter);
                 opened.frame
             }
             Some(Err(error)) => {
-                fields.push(("seal".to_owned(), error.to_string()));
-                return Self(fields).with_bytes("byte", bytes);
+                fields.push("seal", error);
+                fields.push_bytes("byte", bytes);
+                return fields;
             }
         };
-        let mut push = |name: &str, value: String| fields.push((name.to_owned(), value));
         match Frame::decode(frame) {
             Err(error) => {
-                push("frame", error.to_string());
-                Self(fields).with_bytes("byte", frame)
+                fields.push("frame", error);
+                fields.push_bytes("byte", frame);
             }
-            Ok(Frame::Data(header, payload)) => Self(fields)
-                .with_header("data", header.sender, format!("tag {}", header.epoch.0), header.round)
-                .with_payload(payload),
+            Ok(Frame::Data(header, payload)) => {
+                fields.push_header("data", header.sender, format!("tag {}", header.epoch.0), header.round);
+                fields.push_payload(payload);
+            }
             Ok(Frame::Hello(hello)) => {
                 let Hello { sender, boot, member_of, epoch, round, schema, x, y, x_is_local, echo, .. } =
                     hello;
-                push("kind", "hello".to_owned());
-                push("sender", sender.to_string());
-                push("boot", boot.to_string());
-                push("member of", member_of.to_string());
-                push("epoch", epoch.to_string());
-                push("round", round.to_string());
-                push("schema", format!("{schema:#010x}"));
-                push("shape", format!("{x} + 2·{y} scalars, x is local: {x_is_local}"));
-                push("echo", format!("{echo:?}"));
-                Self(fields)
+                fields.push("kind", "hello");
+                fields.push("sender", sender);
+                fields.push("boot", boot);
+                fields.push("member of", member_of);
+                fields.push("epoch", epoch);
+                fields.push("round", round);
+                fields.push("schema", format!("{schema:#010x}"));
+                fields.push("shape", format!("{x} + 2·{y} scalars, x is local: {x_is_local}"));
+                fields.push("echo", format!("{echo:?}"));
             }
-            Ok(Frame::Members(header, set)) => Self(fields)
-                .with_header("members", header.sender, header.epoch.to_string(), header.round)
-                .with_bytes("members", set),
-            Ok(Frame::Silence(header, rounds)) => Self(fields)
-                .with_header("silence", header.sender, header.epoch.to_string(), header.round)
-                .with_bytes("rounds", rounds),
+            Ok(Frame::Members(header, set)) => {
+                fields.push_header("members", header.sender, header.epoch, header.round);
+                fields.push_bytes("members", set);
+            }
+            Ok(Frame::Silence(header, rounds)) => {
+                fields.push_header("silence", header.sender, header.epoch, header.round);
+                fields.push_bytes("rounds", rounds);
+            }
             Ok(Frame::Admission(admission)) => {
-                push("kind", "admission".to_owned());
-                push("admission", format!("{admission:?}"));
-                Self(fields)
+                fields.push("kind", "admission");
+                fields.push("admission", format!("{admission:?}"));
             }
         }
+        fields
     }
 
-    fn with_header(mut self, kind: &str, sender: u16, epoch: String, round: u32) -> Self {
-        let fields = [("kind", kind.to_owned()), ("sender", sender.to_string()), ("epoch", epoch)];
-        let fields = fields.into_iter().chain([("round", round.to_string())]);
-        self.0.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-        self
+    fn push(&mut self, name: impl Into<String>, value: impl fmt::Display) {
+        self.0.push((name.into(), value.to_string()));
     }
 
-    fn with_payload(mut self, payload: &[u8]) -> Self {
+    fn push_header(&mut self, kind: &str, sender: u16, epoch: impl fmt::Display, round: u32) {
+        self.push("kind", kind);
+        self.push("sender", sender);
+        self.push("epoch", epoch);
+        self.push("round", round);
+    }
+
+    fn push_payload(&mut self, payload: &[u8]) {
         let Some((&FULL, words)) = payload.split_first().filter(|(_, words)| words.len().is_multiple_of(8))
         else {
-            return self.with_bytes("payload", payload);
+            return self.push_bytes("payload", payload);
         };
         let (v, sigma) = words.split_at(words.len() / 2);
         for (index, word) in v.as_chunks().0.iter().enumerate() {
-            self.0.push((format!("v[{index}]"), format!("{:e}", f32::from_le_bytes(*word))));
+            self.push(format!("v[{index}]"), format_args!("{:e}", f32::from_le_bytes(*word)));
         }
         for (index, word) in sigma.as_chunks().0.iter().enumerate() {
-            self.0.push((format!("sigma[{index}]"), i32::from_le_bytes(*word).to_string()));
+            self.push(format!("sigma[{index}]"), i32::from_le_bytes(*word));
         }
-        self
     }
 
-    fn with_bytes(mut self, name: &str, bytes: &[u8]) -> Self {
-        self.0.extend(
-            bytes
-                .iter()
-                .enumerate()
-                .map(|(index, byte)| (format!("{name}[{index}]"), format!("{byte:#04x}"))),
-        );
-        self
+    fn push_bytes(&mut self, name: &str, bytes: &[u8]) {
+        for (index, byte) in bytes.iter().enumerate() {
+            self.push(format!("{name}[{index}]"), format_args!("{byte:#04x}"));
+        }
     }
 
     /// Names the first field in which this frame differs from `expected`.

@@ -1,18 +1,18 @@
 //! The start of a fleet: firmware, pages and machines.
 
 use super::Fleet;
-use crate::firmware::Firmware;
-use crate::firmware::board_kind::PacketFraming;
+use crate::error;
+use crate::firmware::board_kind::{BoardKind, PacketFraming};
 use crate::firmware::firmware_crate::FirmwareConfig;
+use crate::firmware::{Firmware, check_sizes};
 use crate::machine::cable_faults::CableFaults;
-use crate::machine::power_switch::PowerSwitch;
-use crate::machine::rig::Rig;
-use crate::machine::serial::{self, FoundBoard};
+use crate::machine::rig::{PowerSwitch, Rig};
+use crate::machine::serial::{self, FoundBoard, SerialBoard};
 use crate::machine::temp_dir::LockedTempDir;
 use crate::machine::{BoardLink, LinkConfig};
+use crate::placement::AgentLocation;
 use crate::provision::page::{PageMaker, page_bytes, page_room};
 use crate::provision::serial_pages;
-use crate::{AgentLocation, BoardKind, Error, error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::provisioning::Page;
 use fabswarm_sim::air::radio::RadioKind;
@@ -26,7 +26,7 @@ pub(crate) enum PageTarget {
     /// A process that runs this firmware.
     Process(Arc<Firmware>),
     /// A real board, and its power switch if it has one.
-    Port(FoundBoard, Option<Box<PowerSwitch>>),
+    Port(FoundBoard, Option<PowerSwitch>),
 }
 
 pub(crate) struct BoardPage {
@@ -40,11 +40,10 @@ pub(crate) struct BoardPage {
 /// The locations of the boards of a swarm, and their pages.
 pub(crate) struct Launcher<'a> {
     pub(crate) pages: PageMaker<'a>,
-    pub(crate) needs: FirmwareConfig,
     pub(crate) locations: &'a [AgentLocation],
     pub(crate) serial_pattern: Option<&'a str>,
     /// The ports and power switches of real boards.
-    pub(crate) rig: Option<&'a Rig>,
+    pub(crate) rig: Option<Rig>,
     /// Faults of the cables to the boards.
     pub(crate) faults: Option<CableFaults>,
     /// The radio that slots were planned for, if there are slots.
@@ -55,18 +54,24 @@ pub(crate) struct Launcher<'a> {
 
 impl Launcher<'_> {
     /// Finds real boards, in the order of their chips, builds the firmware of all others, and starts each with its page.
-    pub(crate) fn launch<B: AsMut<BoardLink>>(&self, board: fn(BoardLink) -> B) -> Result<Fleet<B>, Error> {
+    pub(crate) fn launch<B: AsMut<BoardLink>>(
+        &self,
+        board: fn(BoardLink) -> B,
+    ) -> Result<Fleet<B>, Diagnostic> {
+        let needs = check_sizes(self.pages.task, self.locations.len())?;
         let needed = self.locations.iter().filter(|location| **location == AgentLocation::Serial).count();
         let found = match needed {
             0 => Vec::new(),
-            _ => serial::find_boards(&Rig::ports(self.rig, self.serial_pattern), needed)?,
+            _ => serial::find_boards(&Rig::ports(self.rig.as_ref(), self.serial_pattern), needed)?,
         };
         let mut found = found.into_iter();
         let (mut firmware, mut pages) = (Vec::new(), Vec::new());
         for (agent, location) in self.locations.iter().enumerate() {
             match *location {
                 AgentLocation::InProcess => {}
-                AgentLocation::Board(kind) => pages.push(self.page_for(agent, kind, &mut firmware)?),
+                AgentLocation::Board(kind) => {
+                    pages.push(self.page_for(agent, kind, &needs, &mut firmware)?)
+                }
                 AgentLocation::Serial => {
                     // There are as many as were asked for.
                     let Some(board) = found.next() else { continue };
@@ -81,6 +86,7 @@ impl Launcher<'_> {
         &self,
         agent: usize,
         kind: BoardKind,
+        needs: &FirmwareConfig,
         built: &mut Vec<Arc<Firmware>>,
     ) -> Result<BoardPage, Diagnostic> {
         if self.faults.is_some() && kind.framing() == PacketFraming::Ethernet && kind != BoardKind::Native {
@@ -92,7 +98,7 @@ impl Launcher<'_> {
         let firmware = match built.iter().find(|firmware| firmware.kind == kind) {
             Some(firmware) => Arc::clone(firmware),
             None => {
-                built.push(Arc::new(Firmware::prepare(kind, &self.needs)?));
+                built.push(Arc::new(Firmware::prepare(kind, needs)?));
                 Arc::clone(&built[built.len() - 1])
             }
         };
@@ -111,10 +117,7 @@ impl Launcher<'_> {
         let key_number = u32::try_from(now).unwrap_or(u32::MAX);
         let page = Page { chip: board.chip, key_number, ..self.pages.page(agent, &board.name) };
         let bytes = page_bytes(page, page_room(&board.name, self.radio)?)?;
-        let power = match self.rig {
-            Some(rig) => rig.switch(&board)?,
-            None => None,
-        };
+        let power = self.rig.as_ref().map_or(Ok(None), |rig| rig.switch(&board))?;
         Ok(BoardPage { agent: agent as u16, bytes, target: PageTarget::Port(board, power), sensor: None })
     }
 }
@@ -125,7 +128,7 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
         pages: &[BoardPage],
         faults: Option<&CableFaults>,
         board: fn(BoardLink) -> B,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Diagnostic> {
         let temp_dir = LockedTempDir::new()?;
         let poll = Poll::new().map_err(error::wait)?;
         let on_ports = pages.iter().filter_map(|page| match &page.target {
@@ -140,10 +143,11 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
             let link = match target {
                 PageTarget::Process(firmware) => BoardLink::start(config, firmware, bytes)?,
                 // There are as many as were prepared.
-                PageTarget::Port(_, power) => match ready.next() {
-                    Some(ready) => BoardLink::take_over(config, ready, power.clone(), bytes)?,
-                    None => continue,
-                },
+                PageTarget::Port(_, power) => {
+                    let Some((board, stream)) = ready.next() else { continue };
+                    let board = SerialBoard { power: power.clone(), ..board };
+                    BoardLink::take_over(config, (board, stream), bytes)?
+                }
             };
             boards.push(board(link));
         }

@@ -6,10 +6,10 @@ mod timeouts;
 pub(crate) use phase::BoardLoss;
 
 use super::round_queue::{RoundQueue, ShadowRoundEnd};
-use crate::compare::divergence::{Divergence, FramePair, RoundReception, ShadowDifference};
+use crate::compare::{Divergence, FramePair, RoundReception, ShadowDifference};
 use crate::error;
 use crate::machine::{
-    BoardLink,
+    BoardLink, BoardProcess,
     boot_check::{check_boot, has_failed, start_cause},
 };
 use fabswarm_diagnostic::Diagnostic;
@@ -116,16 +116,15 @@ impl LockStepBoard {
         }
     }
 
-    /// Whether the host can tell by the processor time of its process if it hangs: it is one, and went through rounds before.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.was_up && self.link.machine.cpu_time().is_some()
+    /// Whether it neither answers nor waits for the machine.
+    pub(crate) fn is_hung(&mut self) -> bool {
+        let (since, waited, cpu_time) = (self.waited_since, self.waited(), self.cpu_time());
+        cpu_time.is_some_and(|cpu_time| self.hang_watch.is_hung(since, waited, cpu_time))
     }
 
-    /// Whether its process is there, went through rounds before, and neither answers nor waits for the machine.
-    pub(crate) fn is_hung(&mut self) -> bool {
-        let (since, waited) = (self.waited_since, self.waited());
-        let cpu_time = self.link.machine.cpu_time().filter(|_| self.was_up);
-        cpu_time.is_some_and(|cpu_time| self.hang_watch.is_hung(since, waited, cpu_time))
+    /// The processor time of its process, if it is one and went through rounds before: by that the host can tell if it hangs.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.link.process().filter(|_| self.was_up).and_then(BoardProcess::cpu_time)
     }
 
     /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
@@ -133,7 +132,7 @@ impl LockStepBoard {
         (self.expected_boot, self.started_boot) = (None, None);
         match self.phase {
             BoardPhase::Returned { boot } => self.expected_boot = Some(boot),
-            _ => self.link.machine.restart()?,
+            _ => self.link.restart()?,
         }
         // A board that has returned repeats its boot packet.
         self.phase = BoardPhase::Booting;
@@ -168,7 +167,7 @@ impl LockStepBoard {
             return Ok(());
         }
         self.link.kill(false)?;
-        self.link.machine.restart()
+        self.link.restart()
     }
 
     /// Brings a real board back that is lost or got its power again: opens its port, or resets it if it sends no boot packet.

@@ -5,17 +5,14 @@ use super::{
     board::{BoardLoss, LockStepBoard},
     round_queue::FrameSource,
 };
-use crate::compare::{
-    divergence::{Divergence, FramePair, ShadowDifference},
-    state_dump::StateDump,
-};
+use crate::compare::{Divergence, FramePair, ShadowDifference, state_pair};
+use crate::error;
 use crate::fleet::Fleet;
-use crate::machine::BoardLink;
+use crate::machine::BoardProcess;
 use crate::notice::notify;
-use crate::{Error, error};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::LostBoards;
-use fabswarm_sim::swarm::BoardChange;
+use fabswarm_sim::swarm::{BoardChange, SwarmError};
 use std::{
     num::NonZero,
     sync::atomic::Ordering,
@@ -49,7 +46,7 @@ pub(crate) fn busy_limit() -> usize {
 
 impl LockStepBoards {
     /// Counts a slot that the shadows have gone through, and runs boards until none is too far behind.
-    pub(crate) fn follow(&mut self) -> Result<(), Error> {
+    pub(crate) fn follow(&mut self) -> Result<(), SwarmError> {
         self.slot += 1;
         if self.fleet.boards.iter().any(LockStepBoard::is_lost) {
             self.serve("return", Duration::ZERO)?;
@@ -58,14 +55,18 @@ impl LockStepBoards {
     }
 
     /// Runs boards until each is in the round of its shadow and has sent all frames of it.
-    pub(crate) fn catch_up(&mut self) -> Result<(), Error> {
+    pub(crate) fn catch_up(&mut self) -> Result<(), SwarmError> {
         self.wait("begin a round", |board| {
             board.is_up() && board.queue.rounds_behind() == 0 && board.frame_difference().is_none()
         })
     }
 
     /// Runs boards until `is_done` holds for all that are neither killed nor frozen; `purpose` says what they are to do.
-    fn wait(&mut self, purpose: &'static str, is_done: impl Fn(&LockStepBoard) -> bool) -> Result<(), Error> {
+    fn wait(
+        &mut self,
+        purpose: &'static str,
+        is_done: impl Fn(&LockStepBoard) -> bool,
+    ) -> Result<(), SwarmError> {
         self.progressed = Instant::now();
         self.checked = self.progressed;
         loop {
@@ -100,7 +101,7 @@ impl LockStepBoards {
             board.frame_difference().map(|(round, frames)| (board.link.agent, round, frames.clone()))
         };
         match self.fleet.boards.iter().find_map(differing) {
-            Some((agent, round, frames)) => self.report_frames(agent, round, frames),
+            Some((agent, round, frames)) => self.report_frames(agent, round, &frames),
             None => Diagnostic::new(
                 format!("the board of agent {agent} is behind its shadow and cannot go on"),
                 "this is a bug in fabswarm; please report it with the run's scenario.toml",
@@ -109,20 +110,21 @@ impl LockStepBoards {
     }
 
     /// The error for frames that differ, which are kept for the run folder.
-    fn report_frames(&mut self, agent: u16, round: u32, frames: FramePair) -> Diagnostic {
-        let [board, shadow] = FramePair::files(agent, round);
-        let what = frames.describe(self.key.as_ref());
-        self.differing_frames.push((agent, round, frames));
-        Diagnostic::new(
+    fn report_frames(&mut self, agent: u16, round: u32, frames: &FramePair) -> Diagnostic {
+        let pair = frames.pair(agent, round, self.key.as_ref());
+        let fault = Diagnostic::new(
             format!(
-                "the board of agent {agent} sent other frames than its shadow in round {round}: {what}; see {board} and {shadow} in the run's folder boards/"
+                "the board of agent {agent} sent other frames than its shadow in round {round}: {}",
+                pair.difference
             ),
             "suspect the board's key, its stored state, or firmware from other sources",
-        )
+        );
+        self.differing.push(pair);
+        fault
     }
 
     /// Sends what is queued and processes what arrives within `timeout`.
-    fn serve(&mut self, purpose: &'static str, timeout: Duration) -> Result<(), Error> {
+    fn serve(&mut self, purpose: &'static str, timeout: Duration) -> Result<(), SwarmError> {
         self.fleet.flush();
         let Some(tokens) = self.fleet.poll(timeout)? else { return Ok(()) };
         // Boards that are lost repeat their boot packets: others must not wait for the run because of that.
@@ -155,13 +157,10 @@ impl LockStepBoards {
     }
 
     /// Ends the wait if the run is interrupted. Otherwise tells the user, once, which boards the host waits for.
-    fn check_interrupt(&mut self) -> Result<(), Error> {
+    fn check_interrupt(&mut self) -> Result<(), SwarmError> {
         let waited = self.progressed.elapsed();
         if waited > INTERRUPT_GRACE && self.fleet.interrupted.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted(Diagnostic::new(
-                format!("interrupted while waiting for the boards of agents {}", self.awaited_agents()),
-                "see their logs in the run's folder boards/",
-            )));
+            return Err(SwarmError::Interrupted);
         }
         if waited > ANNOUNCE_AFTER && !self.is_wait_announced {
             self.is_wait_announced = true;
@@ -187,21 +186,17 @@ impl LockStepBoards {
     }
 
     /// Reports an awaited board that has ended or is silent for too long; repeats what the others have not answered.
-    fn check_awaited(&mut self, purpose: &'static str) -> Result<(), Error> {
+    fn check_awaited(&mut self, purpose: &'static str) -> Result<(), SwarmError> {
         let (limit, is_rejoining) = (self.fleet.silence_limit, self.fleet.lost_boards == LostBoards::Rejoin);
         for index in 0..self.fleet.boards.len() {
-            let board = &mut self.fleet.boards[index];
-            if !board.is_awaited() {
+            if !self.fleet.boards[index].is_awaited() {
                 continue;
             }
-            if let Some(status) = board.link.machine.exit_status() {
-                self.fleet.read_log(index);
-                let BoardLink { agent, machine, .. } = &self.fleet.boards[index].link;
-                return Err(error::ended(*agent, &status, &machine.last_message()).into());
-            }
+            self.fleet.check_process(index)?;
+            let board = &mut self.fleet.boards[index];
             let (agent, waited) = (board.link.agent, board.waited());
             if board.is_hung() {
-                board.hang_place = board.link.machine.processor_place();
+                board.hang_place = board.link.process().and_then(BoardProcess::processor_place);
                 if is_rejoining {
                     board.loss = Some(BoardLoss::Hung);
                     continue;
@@ -214,7 +209,7 @@ impl LockStepBoards {
                 .into());
             }
             let may_rejoin = is_rejoining && board.was_up;
-            if waited > limit && !board.is_watched() {
+            if waited > limit && board.cpu_time().is_none() {
                 if !may_rejoin {
                     return Err(error::silent(agent, limit, purpose).into());
                 }
@@ -227,7 +222,7 @@ impl LockStepBoards {
     }
 
     /// Gives up boards that were lost, or ends the run because of them.
-    fn lose_boards(&mut self) -> Result<(), Error> {
+    fn lose_boards(&mut self) -> Result<(), SwarmError> {
         for index in 0..self.fleet.boards.len() {
             let board = &mut self.fleet.boards[index];
             let Some(loss) = board.loss.take().filter(|_| !board.is_lost()) else { continue };
@@ -268,7 +263,7 @@ impl LockStepBoards {
     }
 
     /// Regularly tries to bring boards back that are lost or start again.
-    fn recall_boards(&mut self) -> Result<(), Error> {
+    fn recall_boards(&mut self) -> Result<(), SwarmError> {
         if !self.fleet.is_recall_due() {
             return Ok(());
         }
@@ -308,7 +303,7 @@ impl LockStepBoards {
     /// The error for a divergence. If the states differ, keeps both for the run folder.
     fn report(&mut self, agent: u16, Divergence { round, kind, .. }: Divergence) -> Diagnostic {
         match kind {
-            ShadowDifference::Frames(frames) => self.report_frames(agent, round, frames),
+            ShadowDifference::Frames(frames) => self.report_frames(agent, round, &frames),
             ShadowDifference::Reception(difference) => Diagnostic::new(
                 format!(
                     "the board of agent {agent} took other frames than its shadow in round {round}: {difference}"
@@ -317,21 +312,22 @@ impl LockStepBoards {
             ),
             ShadowDifference::State { board, shadow } => {
                 let state = self.state_of(agent);
-                let expected = self.find(agent).map(|board| board.shadow_state.clone());
-                let dump = StateDump { agent, round, board: state, shadow: expected.unwrap_or_default() };
-                let difference = dump.to_string();
-                self.dumps.push(dump);
-                Diagnostic::new(
+                let expected = self.find(agent).map(|board| board.shadow_state.clone()).unwrap_or_default();
+                let pair = state_pair(agent, round, state, &expected);
+                let difference = &pair.difference;
+                let fault = Diagnostic::new(
                     format!(
                         "the board of agent {agent} differs from its shadow after round {round}: digest {board:#010x} instead of {shadow:#010x}; {difference}"
                     ),
                     "suspect the board's memory, its arithmetic, or firmware from other sources",
-                )
+                );
+                self.differing.push(pair);
+                fault
             }
         }
     }
 
-    fn state_of(&mut self, agent: u16) -> Result<Vec<u32>, Error> {
+    fn state_of(&mut self, agent: u16) -> Result<Vec<u32>, SwarmError> {
         let mut state = Vec::new();
         loop {
             if let Some(board) = self.find_mut(agent) {

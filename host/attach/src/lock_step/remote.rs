@@ -5,7 +5,8 @@ use super::{
     board::LockStepBoard,
     round_queue::{FrameSource, ShadowRoundEnd},
 };
-use crate::{BoardKind, Error};
+use crate::firmware::board_kind::BoardKind;
+use crate::machine::BoardProcess;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::swarm::{
     BoardChange, BoardReports, BoardView, BoardWarning, DigestCounts, Remote, ShadowRound, SwarmError,
@@ -116,11 +117,9 @@ impl BoardReports for LockStepBoards {
 
     fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
         self.fleet.keep_logs(folder)?;
-        for (agent, round, frames) in &self.differing_frames {
-            frames.write(folder, *agent, *round, self.key.as_ref())?;
-        }
         // Debugging a fault takes the image that had it.
-        let firmware = self.fleet.boards.iter().filter_map(|board| board.link.machine.firmware());
+        let processes = self.fleet.boards.iter().filter_map(|board| board.link.process());
+        let firmware = processes.map(BoardProcess::firmware);
         for firmware in firmware.filter(|firmware| firmware.kind != BoardKind::Native) {
             let copy = folder.join(format!("{}.elf", firmware.kind.name()));
             if !self.fleet.events.is_empty() && !copy.exists() {
@@ -128,7 +127,7 @@ impl BoardReports for LockStepBoards {
             }
         }
         self.readings.write(folder)?;
-        self.dumps.iter().try_for_each(|dump| dump.write(folder))
+        self.differing.iter().try_for_each(|pair| pair.write(folder))
     }
 }
 
@@ -146,13 +145,12 @@ impl LockStepBoards {
     }
 
     /// Notes what ends the run.
-    fn fail(&mut self, error: impl Into<Error>) -> SwarmError {
+    fn fail(&mut self, error: impl Into<SwarmError>) -> SwarmError {
         let error = error.into();
-        if !matches!(error, Error::Interrupted(_)) {
-            let message = error.to_string();
-            let what = message.lines().next().unwrap_or_default().to_owned();
+        if let SwarmError::Boards(fault) = &error {
+            let what = fault.what().lines().next().unwrap_or_default().to_owned();
             self.fleet.events.push(self.slot, None, "failed", what);
         }
-        error.into_swarm_error()
+        error
     }
 }

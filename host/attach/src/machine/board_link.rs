@@ -1,13 +1,8 @@
 //! The host's end of one board: its machine, and the packets to and from it.
 
 use super::{
-    LinkConfig, Machine,
-    cable_faults::CableFaults,
-    log_name,
-    packet_stream::PacketStream,
-    power_switch::PowerSwitch,
-    process::BoardProcess,
-    serial::{ReadyBoard, SerialBoard},
+    LinkConfig, cable_faults::CableFaults, log_name, packet_stream::PacketStream, process::BoardProcess,
+    rig::PowerSwitch, serial::SerialBoard,
 };
 use crate::error;
 use crate::firmware::Firmware;
@@ -21,6 +16,15 @@ use std::sync::Arc;
 /// Room for any packet of the host without its frame.
 const PACKET_ROOM: usize = 16;
 
+/// What a board runs on.
+#[derive(Debug)]
+enum Machine {
+    /// A process of this host.
+    Process(Box<BoardProcess>),
+    /// A real board. Without a power switch its power is out of the host's reach.
+    Serial(SerialBoard),
+}
+
 /// A board and the host's connection to it.
 #[derive(Debug)]
 pub(crate) struct BoardLink {
@@ -29,7 +33,7 @@ pub(crate) struct BoardLink {
     /// The name in its `board.toml`.
     pub(crate) board: String,
     pub(crate) page_crc: u32,
-    pub(crate) machine: Box<dyn Machine>,
+    machine: Machine,
     stream: Option<PacketStream>,
     /// Of its cable, if there are some.
     faults: Option<CableFaults>,
@@ -46,29 +50,24 @@ impl BoardLink {
         page: &[u8],
     ) -> Result<Self, Diagnostic> {
         let process = BoardProcess::start(config, firmware, page)?;
-        Ok(Self::new(config, firmware.kind.board().to_owned(), page, Box::new(process)))
+        Ok(Self::new(config, firmware.kind.board().to_owned(), page, Machine::Process(Box::new(process))))
     }
 
-    /// Takes over a real board that has `page` and has just started, with its power switch if it has one.
+    /// Takes over a real board that has `page` and has just started.
     pub(crate) fn take_over(
         config: LinkConfig,
-        ready: ReadyBoard,
-        power: Option<Box<PowerSwitch>>,
+        (board, stream): (SerialBoard, PacketStream),
         page: &[u8],
     ) -> Result<Self, Diagnostic> {
-        let ReadyBoard { board, port, early_bytes, name } = ready;
-        let board = SerialBoard { power, ..board };
         let path = config.folder.join(log_name(config.agent));
-        let note = format!("{name} on {}\n", board.path.display());
+        let note = format!("{} on {}\n", board.name, board.path.display());
         fs::write(&path, note).map_err(|source| error::file(&path, source))?;
-        let mut stream = SerialBoard::stream(port);
-        stream.put_back(&early_bytes);
-        let mut link = Self::new(config, name, page, Box::new(board));
+        let mut link = Self::new(config, board.name.clone(), page, Machine::Serial(board));
         link.attach(stream, config.poll)?;
         Ok(link)
     }
 
-    fn new(config: LinkConfig, board: String, page: &[u8], machine: Box<dyn Machine>) -> Self {
+    fn new(config: LinkConfig, board: String, page: &[u8], machine: Machine) -> Self {
         Self {
             agent: config.agent,
             token: Token(config.listener_token().0 + 1),
@@ -91,22 +90,70 @@ impl BoardLink {
 
     /// Takes the board's new connection, if there is one: of a process that has dialled, or of a cable that is plugged in again.
     pub(crate) fn connect(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
-        self.machine.connect()?.map_or(Ok(()), |stream| self.attach(stream, poll))
+        let stream = match &self.machine {
+            Machine::Process(process) => process.accept()?,
+            Machine::Serial(board) => board.open(),
+        };
+        stream.map_or(Ok(()), |stream| self.attach(stream, poll))
+    }
+
+    /// The process that the board is, unless it is a real one.
+    pub(crate) fn process(&self) -> Option<&BoardProcess> {
+        match &self.machine {
+            Machine::Process(process) => Some(process),
+            Machine::Serial(_) => None,
+        }
+    }
+
+    /// As [`BoardLink::process`].
+    pub(crate) fn process_mut(&mut self) -> Option<&mut BoardProcess> {
+        match &mut self.machine {
+            Machine::Process(process) => Some(process),
+            Machine::Serial(_) => None,
+        }
+    }
+
+    /// The number of the chip that it must be: only real boards have one.
+    pub(crate) fn chip(&self) -> Option<u64> {
+        match &self.machine {
+            Machine::Process(_) => None,
+            Machine::Serial(board) => Some(board.chip),
+        }
     }
 
     /// Kills the process, and erases the stored state unless `keeps_memory`. A real board is reset, or its power cut.
     pub(crate) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
         self.is_frozen = false;
-        if self.machine.kill(keeps_memory)? {
-            self.stream = None;
-        } else {
-            self.push(&Packet::Reset);
+        match &mut self.machine {
+            Machine::Process(process) => process.kill(keeps_memory)?,
+            Machine::Serial(SerialBoard { power: Some(power), .. }) => power.cut()?,
+            Machine::Serial(_) => {
+                self.push(&Packet::Reset);
+                return Ok(());
+            }
         }
+        self.stream = None;
         Ok(())
     }
 
+    /// Starts a process again, or restores the power of a real board.
+    pub(crate) fn restart(&mut self) -> Result<(), Diagnostic> {
+        match &mut self.machine {
+            Machine::Process(process) => process.restart(),
+            Machine::Serial(board) => board.power.as_ref().map_or(Ok(()), PowerSwitch::restore),
+        }
+    }
+
+    /// Closes the port of a real board, unless it is unplugged, and returns the board.
+    pub(crate) fn hang_up(&mut self) -> Option<&SerialBoard> {
+        match &self.machine {
+            Machine::Serial(board) => self.stream.take().map(|_| board),
+            Machine::Process(_) => None,
+        }
+    }
+
     pub(crate) fn is_serial(&self) -> bool {
-        self.machine.chip().is_some()
+        matches!(self.machine, Machine::Serial(_))
     }
 
     /// Whether bytes may be lost between board and host.
@@ -120,8 +167,9 @@ impl BoardLink {
     }
 
     pub(crate) fn freeze(&mut self, is_frozen: bool) {
-        if std::mem::replace(&mut self.is_frozen, is_frozen) != is_frozen {
-            self.machine.pause(is_frozen);
+        let was_frozen = std::mem::replace(&mut self.is_frozen, is_frozen);
+        if let Some(process) = self.process().filter(|_| was_frozen != is_frozen) {
+            process.pause(is_frozen);
         }
     }
 
@@ -132,7 +180,10 @@ impl BoardLink {
             Packet::Frame(frame) | Packet::Relayed { frame, .. } => PACKET_ROOM + frame.len(),
             _ => PACKET_ROOM,
         };
-        stream.push(room, |out| packet.encode(out).ok());
+        let mut bytes = vec![0; room];
+        if let Ok(length) = packet.encode(&mut bytes) {
+            stream.push(&bytes[..length]);
+        }
     }
 
     /// Sends what is queued. A broken stream is detected while waiting for the board.
@@ -154,8 +205,8 @@ impl BoardLink {
         is_closed
     }
 
-    /// Pieces of its serial line that were no packet.
-    pub(crate) fn damaged(&self) -> u64 {
+    /// Bytes of its serial line that were no packet.
+    pub(crate) fn damaged(&self) -> usize {
         self.stream.as_ref().map_or(0, |stream| stream.damaged)
     }
 

@@ -56,7 +56,7 @@ pub(crate) fn check_boot(link: &BoardLink, boot: &Boot) -> Result<(), Diagnostic
             "build both from the same sources",
         ));
     }
-    if link.machine.chip().is_some_and(|chip| boot.chip != Some(chip)) {
+    if link.chip().is_some_and(|chip| boot.chip != Some(chip)) {
         return Err(error::other_board(agent));
     }
     let identity = boot.page.map_err(|source| refused(agent, link.is_serial(), source))?;

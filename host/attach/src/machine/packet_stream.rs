@@ -3,13 +3,17 @@
 //! On a socket both ends use the format of QEMU's stream netdev: a big-endian length, then an Ethernet frame. A board with a serial
 //! line exchanges the bytes of that line instead.
 
-use super::cable::Cable;
 use super::cable_faults::{CableFaults, CableWay};
 use crate::firmware::board_kind::PacketFraming;
 use fabswarm_shared::packet::ETHERNET_HEADER;
 use fabswarm_shared::wire::stream::{self, Deframer};
-use mio::{Interest, Registry, Token};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token, net::UnixStream};
+use serialport::{SerialPort, TTYPort};
+use std::fmt;
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 const LENGTH_BYTES: usize = 4;
 /// Longer than any packet; a greater length means that the other end is not a board.
@@ -17,17 +21,34 @@ const LONGEST: usize = 64 * 1024;
 /// A board that leaves so many bytes unread has stopped: what is sent to it is lost, as on a cable.
 const MOST_UNREAD: usize = 16 * 1024 * 1024;
 
-/// The host's end of a board's socket, with what is buffered in both directions.
+/// The connection between a board and the host: a unix socket, which never blocks, or a serial port.
+pub(crate) trait Cable: Read + Write + AsRawFd + Send + fmt::Debug {
+    /// Sets how long a serial port blocks at most.
+    fn set_timeout(&mut self, _timeout: Duration) {}
+}
+
+impl Cable for UnixStream {}
+
+impl Cable for TTYPort {
+    fn set_timeout(&mut self, timeout: Duration) {
+        // Cannot fail: the port only remembers it.
+        let _ = SerialPort::set_timeout(self, timeout);
+    }
+}
+
+/// The host's end of a board's cable, with what is buffered in both directions.
 #[derive(Debug)]
 pub(crate) struct PacketStream {
-    cable: Cable,
+    pub(crate) cable: Box<dyn Cable>,
     /// Finds packets in the bytes of a serial line; `None` for Ethernet.
     deframer: Option<Box<Deframer<LONGEST>>>,
     incoming: Vec<u8>,
     /// Bytes of `incoming` that were returned as packets.
     taken: usize,
-    /// Pieces of a serial line that were no packet: noise, or packets that it has destroyed.
-    pub(crate) damaged: u64,
+    /// Bytes of a serial line that were no packet: noise, or packets that it has destroyed.
+    pub(crate) damaged: usize,
+    /// Bytes of which the end of a packet may come yet.
+    pub(crate) unfinished: usize,
     outgoing: Vec<u8>,
     written: usize,
     is_watching_room: bool,
@@ -36,15 +57,30 @@ pub(crate) struct PacketStream {
     cuts: Vec<usize>,
 }
 
+/// A packet with what delimits it on a serial line.
+fn delimited(packet: &[u8]) -> Vec<u8> {
+    let mut line = vec![0; stream::encoded_max(packet.len())];
+    // Cannot fail: the buffer has room for the longest encoding.
+    let length = stream::encode(packet, &mut line).unwrap_or_default();
+    line.truncate(length);
+    line
+}
+
+/// Whether nothing can be read or written now. A serial port reports a timeout where a socket would block.
+fn would_block(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
 impl PacketStream {
-    pub(crate) fn new(cable: Cable, framing: PacketFraming) -> Self {
+    pub(crate) fn new(cable: impl Cable + 'static, framing: PacketFraming) -> Self {
         let deframer = (framing == PacketFraming::Serial).then(Box::default);
         Self {
-            cable,
+            cable: Box::new(cable),
             deframer,
             incoming: Vec::new(),
             taken: 0,
             damaged: 0,
+            unfinished: 0,
             outgoing: Vec::new(),
             written: 0,
             is_watching_room: false,
@@ -54,40 +90,26 @@ impl PacketStream {
     }
 
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        self.cable.register(registry, token)
+        registry.register(&mut SourceFd(&self.cable.as_raw_fd()), token, Interest::READABLE)
     }
 
-    /// Queues a packet of at most `room` bytes; `write` encodes it and returns its length. Nothing is sent before
-    /// [`PacketStream::flush`].
-    pub(crate) fn push(&mut self, room: usize, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+    /// Queues a packet. Nothing is sent before [`PacketStream::flush`].
+    pub(crate) fn push(&mut self, packet: &[u8]) {
         if self.outgoing.len() - self.written > MOST_UNREAD {
             return;
         }
-        if self.deframer.is_some() {
-            let mut packet = vec![0; room];
-            let Some(written) = write(&mut packet) else { return };
-            let start = self.outgoing.len();
-            self.outgoing.resize(start + stream::encoded_max(written), 0);
-            // Cannot fail: the buffer has room for the longest encoding.
-            let taken = stream::encode(&packet[..written], &mut self.outgoing[start..]).unwrap_or_default();
-            self.outgoing.truncate(start + taken);
-            if let Some(faults) = &mut self.faults {
-                let whole = self.outgoing.split_off(start);
-                faults.pass(CableWay::ToBoard, &whole, &mut self.outgoing, &mut self.cuts);
-            }
+        if self.deframer.is_none() {
+            let length = (ETHERNET_HEADER.len() + packet.len()) as u32;
+            self.outgoing.extend_from_slice(&length.to_be_bytes());
+            self.outgoing.extend_from_slice(&ETHERNET_HEADER);
+            self.outgoing.extend_from_slice(packet);
             return;
         }
-        let start = self.outgoing.len();
-        let packet = start + LENGTH_BYTES + ETHERNET_HEADER.len();
-        self.outgoing.resize(packet + room, 0);
-        let Some(written) = write(&mut self.outgoing[packet..]) else {
-            self.outgoing.truncate(start);
-            return;
-        };
-        let length = (ETHERNET_HEADER.len() + written) as u32;
-        self.outgoing[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
-        self.outgoing[start + LENGTH_BYTES..packet].copy_from_slice(&ETHERNET_HEADER);
-        self.outgoing.truncate(packet + written);
+        let whole = delimited(packet);
+        match &mut self.faults {
+            Some(faults) => faults.pass(CableWay::ToBoard, &whole, &mut self.outgoing, &mut self.cuts),
+            None => self.outgoing.extend_from_slice(&whole),
+        }
     }
 
     /// Watches for room in the socket only while something waits to be sent: otherwise every packet that the board reads would wake
@@ -96,7 +118,7 @@ impl PacketStream {
         let is_full = self.written < self.outgoing.len();
         if is_full != self.is_watching_room {
             let interest = if is_full { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-            self.cable.reregister(registry, token, interest)?;
+            registry.reregister(&mut SourceFd(&self.cable.as_raw_fd()), token, interest)?;
             self.is_watching_room = is_full;
         }
         Ok(())
@@ -109,7 +131,7 @@ impl PacketStream {
                 self.cuts.iter().find(|&&cut| cut > self.written).map_or(self.outgoing.len(), |&cut| cut);
             match self.cable.write(&self.outgoing[self.written..end]) {
                 Ok(count) => self.written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if would_block(&error) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -144,34 +166,45 @@ impl PacketStream {
                         return Ok(());
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if would_block(&error) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Adds bytes that were read before the stream was there.
-    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
-        self.incoming.extend_from_slice(bytes);
+    /// Forgets what has arrived on a serial line, using `chunk` as a buffer.
+    pub(crate) fn drain(&mut self, chunk: &mut [u8]) -> io::Result<()> {
+        let outcome = self.fill(chunk);
+        self.incoming.clear();
+        outcome
+    }
+
+    /// Lets a packet that was popped from a serial line be popped once more.
+    pub(crate) fn put_back(&mut self, packet: &[u8]) {
+        self.incoming.splice(self.taken..self.taken, delimited(packet));
     }
 
     /// Moves the next complete packet into `packet`; returns whether there was one.
     pub(crate) fn pop(&mut self, packet: &mut Vec<u8>) -> io::Result<bool> {
+        packet.clear();
         if let Some(deframer) = &mut self.deframer {
-            let mut unread = &self.incoming[self.taken..];
-            let found = loop {
-                match deframer.next_frame(&mut unread) {
+            loop {
+                let mut unread = &self.incoming[self.taken..];
+                let found = deframer.next_frame(&mut unread);
+                let end = self.incoming.len() - unread.len();
+                self.unfinished += end - std::mem::replace(&mut self.taken, end);
+                let Some(found) = found else { return Ok(false) };
+                let bytes = std::mem::take(&mut self.unfinished);
+                match found {
+                    Ok(frame) => {
+                        packet.extend_from_slice(frame);
+                        return Ok(true);
+                    }
                     // Noise, such as a packet cut short when its board was killed.
-                    Some(Err(_)) => self.damaged += 1,
-                    Some(Ok(frame)) => break Some(frame),
-                    None => break None,
+                    Err(_) => self.damaged += bytes,
                 }
-            };
-            packet.clear();
-            packet.extend_from_slice(found.unwrap_or_default());
-            self.taken = self.incoming.len() - unread.len();
-            return Ok(found.is_some());
+            }
         }
         let Some((length, rest)) = self.incoming[self.taken..].split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(false);
@@ -181,7 +214,6 @@ impl PacketStream {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let Some(frame) = rest.get(ETHERNET_HEADER.len()..length) else { return Ok(false) };
-        packet.clear();
         packet.extend_from_slice(frame);
         self.taken += LENGTH_BYTES + length;
         Ok(true)
@@ -203,14 +235,11 @@ mod tests {
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_nonblocking(true).unwrap();
-        let mut near = PacketStream::new(Cable::Socket(UnixStream::from_std(near)), framing);
-        let mut far = PacketStream::new(Cable::Socket(UnixStream::from_std(far)), framing);
+        let [mut near, mut far] =
+            [near, far].map(|end| PacketStream::new(UnixStream::from_std(end), framing));
         let packets: Vec<Vec<u8>> = (1..200).map(|length| vec![length as u8; length * 13]).collect();
         for packet in &packets {
-            near.push(packet.len(), |out| {
-                out.copy_from_slice(packet);
-                Some(packet.len())
-            });
+            near.push(packet);
         }
         let mut heard = Vec::new();
         while heard.len() < packets.len() {

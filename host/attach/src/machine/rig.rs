@@ -1,11 +1,11 @@
 //! A rig of real boards: which port, probe and power switch belong to which chip.
 
-use super::power_switch::PowerSwitch;
 use super::serial::{self, FoundBoard};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::Scenario;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::{fs, io};
 
 /// The file of `swarm.rig`.
@@ -85,7 +85,7 @@ impl Rig {
     }
 
     /// The switch of a board, which must be on its port; `None` if its chip has none.
-    pub(crate) fn switch(&self, board: &FoundBoard) -> Result<Option<Box<PowerSwitch>>, Diagnostic> {
+    pub(crate) fn switch(&self, board: &FoundBoard) -> Result<Option<PowerSwitch>, Diagnostic> {
         let (number, path) = (board.chip.unwrap_or_default(), board.path.display());
         let Some(chip) = self.chip.iter().find(|chip| chip.number() == board.chip) else {
             return Err(Diagnostic::new(
@@ -102,9 +102,10 @@ impl Rig {
                     "plug its board in there, or correct `port`: its power switch may be another board's",
                 ))
             }
-            port => Ok(chip.off.clone().zip(chip.on.clone()).map(|(off, on)| {
-                let port = port.clone();
-                Box::new(PowerSwitch { off, on, port })
+            port => Ok(chip.off.clone().zip(chip.on.clone()).map(|(off, on)| PowerSwitch {
+                off,
+                on,
+                port: port.clone(),
             })),
         }
     }
@@ -114,6 +115,41 @@ impl RigChip {
     fn number(&self) -> Option<u64> {
         u64::from_str_radix(&self.number, 16).ok()
     }
+}
+
+/// Commands that cut the power of a board and restore it.
+#[derive(Clone, Debug)]
+pub(crate) struct PowerSwitch {
+    off: String,
+    on: String,
+    /// The port, if the file names it: a board may get another name when it is back.
+    pub(super) port: Option<PathBuf>,
+}
+
+impl PowerSwitch {
+    pub(super) fn cut(&self) -> Result<(), Diagnostic> {
+        run(&self.off)
+    }
+
+    pub(super) fn restore(&self) -> Result<(), Diagnostic> {
+        run(&self.on)
+    }
+}
+
+/// Runs a command of the user's to its end.
+fn run(command: &str) -> Result<(), Diagnostic> {
+    let failed = |reason: &str| {
+        Diagnostic::new(
+            format!("the rig's command `{command}` failed: {reason}"),
+            "run it by hand, and correct the rig",
+        )
+    };
+    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(&error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(&format!("{}, {}", output.status, String::from_utf8_lossy(&output.stderr).trim())))
 }
 
 #[cfg(test)]

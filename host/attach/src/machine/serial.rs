@@ -11,12 +11,9 @@ mod ports;
 pub(crate) use control_lines::lines_of;
 pub use ports::ports;
 
-use super::Machine;
 use super::boot_check::{last_panic, printable};
-use super::cable::Cable;
 use super::packet_stream::PacketStream;
-use super::power_switch::PowerSwitch;
-use crate::firmware::board_kind::PacketFraming;
+use super::rig::PowerSwitch;
 use fabswarm_board_file::SerialPort as ControlLines;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::BUILD_ID;
@@ -24,7 +21,6 @@ use fabswarm_shared::packet::{self, BoardIdentity, Boot, Packet, ResetCause, Tel
 use fabswarm_shared::provisioning;
 use fabswarm_sim::record::counted;
 pub(crate) use line::SerialLine;
-use serialport::TTYPort;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -140,43 +136,17 @@ pub(crate) struct SerialBoard {
     pub(crate) chip: u64,
     pub(crate) baud: u32,
     pub(crate) lines: ControlLines,
-    pub(crate) power: Option<Box<PowerSwitch>>,
+    pub(crate) power: Option<PowerSwitch>,
+    /// The name in its `board.toml`.
+    pub(crate) name: String,
 }
 
 impl SerialBoard {
-    pub(super) fn stream(port: TTYPort) -> PacketStream {
-        PacketStream::new(Cable::Port(port), PacketFraming::Serial)
-    }
-}
-
-impl Machine for SerialBoard {
-    fn chip(&self) -> Option<u64> {
-        Some(self.chip)
-    }
-
-    fn connect(&mut self) -> Result<Option<PacketStream>, Diagnostic> {
+    /// Opens its port, if it is plugged in.
+    pub(super) fn open(&self) -> Option<PacketStream> {
         let path = self.power.as_ref().and_then(|power| power.port.as_ref()).unwrap_or(&self.path);
-        Ok(line::open(path, self.baud, self.lines, Duration::ZERO).ok().map(Self::stream))
+        line::open(path, self.baud, self.lines, Duration::ZERO).ok()
     }
-
-    fn kill(&mut self, _keeps_memory: bool) -> Result<bool, Diagnostic> {
-        self.power.as_ref().map_or(Ok(false), |power| power.cut().map(|()| true))
-    }
-
-    fn restart(&mut self) -> Result<(), Diagnostic> {
-        self.power.as_ref().map_or(Ok(()), |power| power.restore())
-    }
-}
-
-/// A board that has its page, and waits to be started or keeps its own time already.
-#[derive(Debug)]
-pub(crate) struct ReadyBoard {
-    pub(crate) board: SerialBoard,
-    pub(crate) port: TTYPort,
-    /// Bytes that it has sent since it started.
-    pub(crate) early_bytes: Vec<u8>,
-    /// The name in its `board.toml`.
-    pub(crate) name: String,
 }
 
 /// Listens to a port until it tells which board is on it.
@@ -224,7 +194,7 @@ pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
             }
         }
     }
-    let trouble = match (schema, line.noise) {
+    let trouble = match (schema, line.noise()) {
         (Some((board, schema)), _) => Diagnostic::new(
             format!(
                 "the board `{board}` on {} has packet schema {schema:#010x}, the host {:#010x}",
@@ -362,10 +332,20 @@ pub fn reset(board: &FoundBoard) -> Result<(), Diagnostic> {
 /// # Errors
 /// If it does not tell that it waits.
 pub fn end_trial(path: &Path, baud: u32) -> Result<(), Diagnostic> {
-    let mut line = SerialLine::open(path, baud, ControlLines::default())?;
+    wait_for_page(path, baud, ControlLines::default(), START_WITHIN)
+}
+
+/// Restarts a board and lets it wait for a page; fails if it does not tell that it does within `time`.
+pub(crate) fn wait_for_page(
+    path: &Path,
+    baud: u32,
+    lines: ControlLines,
+    time: Duration,
+) -> Result<(), Diagnostic> {
+    let mut line = SerialLine::open(path, baud, lines)?;
     line.send(&Packet::Reset);
     line.drain();
-    let answer_until = Instant::now() + START_WITHIN;
+    let answer_until = Instant::now() + time;
     while Instant::now() < answer_until {
         line.send(&Packet::Service);
         let in_service = |packet: Packet| matches!(packet, Packet::Boot(boot) if boot.page.is_err());
@@ -409,7 +389,7 @@ fn monitor_port(path: &Path, goes_on: impl Fn() -> bool, see: impl Fn(&Packet)) 
                 see(&packet);
             }
         } else if packets == 0
-            && line.noise > 0
+            && line.noise() > 0
             && let Some(rate) = rates.next()
         {
             line.set_baud(rate);

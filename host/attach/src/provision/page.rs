@@ -10,8 +10,8 @@ use fabswarm_sim::task::{SimulatedSensor, Task, TaskProblem};
 use zeroize::{Zeroize, Zeroizing};
 
 pub(crate) struct PageMaker<'a> {
-    task: &'a Task<f32>,
-    setup: &'a AgentSwarmConfig,
+    pub(crate) task: &'a Task<f32>,
+    pub(crate) setup: &'a AgentSwarmConfig,
     pace: Pace,
     rounds: u32,
     start: Vec<f32>,

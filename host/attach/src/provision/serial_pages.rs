@@ -1,9 +1,9 @@
 //! Pages for boards on serial ports.
 
 use super::page::page_room;
+use crate::machine::packet_stream::PacketStream;
 use crate::machine::serial::{
-    FoundBoard, ReadyBoard, START_WITHIN, SerialBoard, SerialError, SerialLine, lines_of, on_all,
-    page_refusal, running,
+    FoundBoard, START_WITHIN, SerialBoard, SerialError, SerialLine, lines_of, on_all, page_refusal, running,
 };
 use fabswarm_shared::packet::{BoardIdentity, Packet};
 use fabswarm_shared::provisioning::page_crc;
@@ -13,46 +13,30 @@ use std::time::{Duration, Instant};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long to wait for packets at once while other boards start.
-const LISTEN_FOR: Duration = Duration::from_millis(20);
-
 /// Bytes of a page that one packet carries: whole words, and no more than the smallest receiver buffers.
 const PAGE_CHUNK: usize = 128;
 
 /// How often a part of a page is sent again.
 const TRIES: usize = 3;
 
-/// Gives all boards their pages, and then restarts all of them, so that boards on their own clocks begin together. The bytes that a
-/// board sends from its start on are kept.
-pub(crate) fn prepare(boards: Vec<(FoundBoard, &[u8])>) -> Result<Vec<ReadyBoard>, SerialError> {
+/// Gives all boards their pages, and then restarts all of them, so that boards on their own clocks begin together. What a board sends
+/// from its start on is kept in its stream.
+pub(crate) fn prepare(
+    boards: Vec<(FoundBoard, &[u8])>,
+) -> Result<Vec<(SerialBoard, PacketStream)>, SerialError> {
     let written = on_all(boards.into_iter(), |(board, page)| {
         let line = write_page(&board, page)?;
         Ok((board, page, line))
     });
     let written = written.into_iter().collect::<Result<Vec<_>, SerialError>>()?;
-    let (boards, left) = (written.len(), AtomicUsize::new(written.len()));
+    let left = AtomicUsize::new(written.len());
     let started = on_all(written.into_iter(), |(board, page, mut line)| {
         let sign = start(&mut line, page, true).map_err(|reason| page_refusal(&board.path, &reason));
         left.fetch_sub(1, Ordering::Relaxed);
-        let sign = sign?;
-        line.record(&sign);
-        // Bytes are lost once the buffers of the port are full.
-        while left.load(Ordering::Relaxed) > 0 && boards > 1 {
-            line.next_packet(Instant::now() + LISTEN_FOR);
-        }
-        let (port, early_bytes) = line.into_port()?;
-        Ok(ReadyBoard {
-            board: SerialBoard {
-                chip: board.chip.unwrap_or_default(),
-                baud: board.baud,
-                lines: lines_of(&board.name),
-                path: board.path,
-                power: None,
-            },
-            port,
-            early_bytes,
-            name: board.name,
-        })
+        line.keep(&sign?, || left.load(Ordering::Relaxed) > 0);
+        let FoundBoard { path, baud, name, chip, .. } = board;
+        let (chip, lines) = (chip.unwrap_or_default(), lines_of(&name));
+        Ok((SerialBoard { path, chip, baud, lines, power: None, name }, line.into_stream()?))
     });
     started.into_iter().collect()
 }

@@ -4,8 +4,7 @@ mod boots;
 
 use super::page::{PageMaker, page_bytes, page_room};
 use super::swarm_plan::{LAST_PLANNED_BOOT, SwarmPlan};
-use super::{boot_records::BootRecords, uf2::Uf2Image};
-use crate::Error;
+use super::{boot_records::BootRecords, read_scenario, uf2::Uf2Image};
 use crate::firmware::flash_file::FILE_MODE;
 use crate::firmware::{board_file::BoardFile, check_sizes, firmware_crate::FirmwareConfig};
 use crate::machine::rig::Rig;
@@ -13,7 +12,7 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::FlashImage;
 use fabswarm_shared::provisioning::{Pace, Page};
 use fabswarm_sim::air::radio::RadioKind;
-use fabswarm_sim::scenario::{self, PaceKind, Scenario};
+use fabswarm_sim::scenario::PaceKind;
 use fabswarm_sim::sealing::SwarmKey;
 use fabswarm_sim::trial::{self, ExactAgents};
 use std::collections::BTreeMap;
@@ -149,18 +148,17 @@ impl SwarmFile {
     ///
     /// # Errors
     /// If the scenario cannot run on boards, or a page does not fit.
-    pub fn pages(&self, board: &str) -> Result<Vec<Zeroizing<Vec<u8>>>, Error> {
+    pub fn pages(&self, board: &str) -> Result<Vec<Zeroizing<Vec<u8>>>, Diagnostic> {
         let pages = self.prepare()?;
-        let page = |agent| Ok(pages.page(board, agent, FIRST_BOOT)?);
-        (0..pages.agents()).map(page).collect()
+        (0..pages.agents()).map(|agent| pages.page(board, agent, FIRST_BOOT)).collect()
     }
 
     /// Reads the scenario and draws its task, from which pages are made.
     ///
     /// # Errors
     /// If the scenario cannot run on boards.
-    pub fn prepare(&self) -> Result<SwarmPages<'_>, Error> {
-        let scenario: Scenario = scenario::resolve(self.scenario.as_deref(), &[])?.scenario;
+    pub fn prepare(&self) -> Result<SwarmPages<'_>, Diagnostic> {
+        let scenario = read_scenario(self.scenario.as_deref())?;
         let parts = trial::exact_agents(&scenario)?;
         let (pace, radio) = match scenario.swarm.pace {
             PaceKind::Slots => {
@@ -360,12 +358,18 @@ mod tests {
     }
 
     #[test]
-    fn a_board_goes_on_with_the_boots_that_it_has_used() {
+    fn a_page_is_bound_to_its_chip_and_goes_on_with_the_boots_that_it_has_used() {
         let swarm = SwarmFile::draw(None, &[0xE661], 5).unwrap();
         let blank = [0xFF; 64];
         assert_eq!(swarm.next_boot(&blank).unwrap(), 1);
-        let page = swarm.prepare().unwrap().page("pico", 0, 9).unwrap();
-        assert_eq!(Page::read(&page, "pico").unwrap().boot_floor, 9);
+        let pages = swarm.prepare().unwrap();
+        let facts = |agent| {
+            let bytes = pages.page("pico", agent, 9).unwrap();
+            let page = Page::read(&bytes, "pico").unwrap();
+            (page.boot_floor, page.chip)
+        };
+        assert_eq!([facts(0), facts(1)], [(9, Some(0xE661)), (9, None)]);
+        assert_eq!(swarm.pages("pico").unwrap().len(), 10);
     }
 
     /// A boot loader would write it over the page, or over itself.
@@ -383,15 +387,5 @@ mod tests {
         let takes_none = BoardFile::read("nrf52840-dk").unwrap();
         let refused = pages.uf2(&takes_none, 0, &FlashImage::default(), 1).unwrap_err();
         assert_eq!(refused.what(), "nrf52840-dk takes no UF2 files");
-    }
-
-    #[test]
-    fn pages_are_bound_to_their_chips() {
-        let swarm = SwarmFile::draw(None, &[0xE661], 1).unwrap();
-        let pages = swarm.pages("pico").unwrap();
-        assert_eq!(pages.len(), 10);
-        let chips: Vec<Option<u64>> =
-            pages[..2].iter().map(|bytes| Page::read(bytes, "pico").unwrap().chip).collect();
-        assert_eq!(chips, [Some(0xE661), None]);
     }
 }

@@ -3,11 +3,10 @@
 use super::SlotBoards;
 use super::replay::FlightReplay;
 use super::slot_board::SlotBoard;
-use crate::firmware::check_sizes;
 use crate::fleet::{Launcher, SILENCE_LIMIT};
 use crate::machine::rig::Rig;
+use crate::placement::{AgentLocation, Placement};
 use crate::provision::{page::PageMaker, swarm_plan::SwarmPlan};
-use crate::{AgentLocation, Error, Placement};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::air::radio::RadioKind;
 use fabswarm_sim::air::{FrameCounts, Intruder};
@@ -29,22 +28,19 @@ impl SlotBoards {
         placement: &Placement,
         locations: &[AgentLocation],
         interrupted: &Arc<AtomicBool>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Diagnostic> {
         let parts = trial::exact_agents_with(scenario, own)?;
         let plan = SwarmPlan::of_agents(scenario, &parts)?;
         let ExactAgents { task, setup, rounds, .. } = parts;
         let agents = locations.len();
-        let needs = check_sizes(&task, agents)?;
         check_locations(locations, plan.radio.kind)?;
         let is_carried = plan.radio.kind == RadioKind::Carried || !locations.contains(&AgentLocation::Serial);
         check_faults(&scenario.faults, &scenario.intruder, is_carried)?;
-        let rig = Rig::of(scenario)?;
         let launcher = Launcher {
             pages: PageMaker::new(&task, &setup, plan.pace, rounds),
-            needs,
             locations,
             serial_pattern: placement.serial_pattern.as_deref(),
-            rig: rig.as_ref(),
+            rig: Rig::of(scenario)?,
             faults: None,
             radio: Some(plan.radio.kind),
             saves_state: &|_| false,

@@ -10,7 +10,7 @@ const READING: &str = ",reading";
 
 /// How a round of a board ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RoundFate {
+pub(crate) enum RoundFate {
     /// It ended, with this digest of the agent's state.
     Ended(u32),
     /// The agent left it without ending it, because the swarm was ahead.
@@ -24,21 +24,18 @@ const MISSED: &str = "missed";
 
 /// A round of one board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlightEntry {
-    /// The agent.
-    pub agent: u16,
-    /// Its round.
-    pub round: u32,
-    /// How it ended.
-    pub fate: RoundFate,
+pub(crate) struct FlightEntry {
+    pub(crate) agent: u16,
+    pub(crate) round: u32,
+    pub(crate) fate: RoundFate,
     /// The agents whose frames it took in the round, in ascending order.
-    pub senders: Vec<u16>,
+    pub(crate) senders: Vec<u16>,
     /// The agents whose frames of the next round it had at the end of this one.
-    pub early: Vec<u16>,
+    pub(crate) early: Vec<u16>,
     /// The epoch of the round, if it ended.
-    pub epoch: Option<u32>,
+    pub(crate) epoch: Option<u32>,
     /// The bits of the fresh reading that it took at the end of the round.
-    pub reading: Option<u32>,
+    pub(crate) reading: Option<u32>,
 }
 
 impl FlightEntry {

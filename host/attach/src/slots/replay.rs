@@ -13,13 +13,11 @@ use std::sync::Arc;
 type Shadow = Agent<AgentProblem, HeapPeers<MOST_WORDS>, MOST_WORDS>;
 
 /// Why a flight cannot be followed, or how it differs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FlightFault {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FlightFault {
     /// A board came to another state than its shadow.
-    #[error(transparent)]
     Digest(Diagnostic),
     /// The record does not say how a board came to its state.
-    #[error(transparent)]
     Record(Diagnostic),
 }
 
@@ -74,8 +72,8 @@ pub(crate) struct FlightReplay {
 /// How far one board was followed.
 #[derive(Debug, Default)]
 struct Track {
-    /// Reports that its shadow has not followed yet.
-    entries: VecDeque<PendingEntry>,
+    /// Reports that its shadow has not followed yet, each with the senders whose frames the shadow has yet to take.
+    entries: VecDeque<FlightEntry>,
     /// Its last data frames with their rounds.
     frames: VecDeque<(u32, Vec<u8>)>,
     /// The rounds that it has ended.
@@ -87,6 +85,8 @@ struct Track {
     has_sensor: bool,
     /// The last entry that was pushed.
     pushed: Option<(u32, RoundFate)>,
+    /// A round, and the senders whose frames of it came in the round before.
+    early: (u32, Vec<u16>),
     /// The round that it last left without ending it, by its report.
     left: Option<u32>,
 }
@@ -100,30 +100,35 @@ impl Track {
             Some((_, RoundFate::Left | RoundFate::Missed)) => None,
         }
     }
+
+    /// The first round of which reports are missing in front of a report of `round`, or may be.
+    fn missed_before(&self, round: u32, may_have_missed: bool) -> Option<u32> {
+        match self.pushed {
+            Some((from, RoundFate::Missed)) => Some(from),
+            // It went on from any round that the swarm was in.
+            Some((last, RoundFate::Left)) => Some(last.saturating_add(1)).filter(|_| may_have_missed),
+            _ => self.next_round().filter(|&next| next != round),
+        }
+    }
+
+    /// The rounds that the board has ended, by its last report.
+    fn reported(&self) -> u32 {
+        match self.pushed {
+            Some((round, RoundFate::Ended(_))) => round.saturating_add(1),
+            Some((round, RoundFate::Left | RoundFate::Missed)) => round,
+            None => 0,
+        }
+    }
 }
 
 /// Why a board cannot be followed any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReportGap {
-    /// Rounds were not reported.
-    Rounds {
-        /// The agent.
-        agent: u16,
-        /// The first round of which nothing is known.
-        from: u32,
-        /// The first round that was reported again, if one was. It is not above `from` for a board that has restarted.
-        to: Option<u32>,
-    },
-    /// It is in another epoch than its shadow: after a restart agents admit each other by frames that are not reported.
-    Epoch {
-        /// The agent.
-        agent: u16,
-        /// The first round that it ended there.
-        round: u32,
-        /// The epoch.
-        epoch: u32,
-    },
+pub(crate) enum ReportGap {
+    /// Rounds from `from` on were not reported, up to `to`, which was if it is known. That is not above `from` for a board that has
+    /// restarted.
+    Rounds { agent: u16, from: u32, to: Option<u32> },
+    /// It ended `round` in another epoch than its shadow: after a restart agents admit each other by frames that are not reported.
+    Epoch { agent: u16, round: u32, epoch: u32 },
 }
 
 impl std::fmt::Display for ReportGap {
@@ -149,14 +154,6 @@ impl std::fmt::Display for ReportGap {
             }
         }
     }
-}
-
-/// An entry, and what of it the shadow has not taken yet.
-#[derive(Debug)]
-struct PendingEntry {
-    entry: FlightEntry,
-    senders: Vec<u16>,
-    early: Vec<u16>,
 }
 
 impl FlightReplay {
@@ -192,8 +189,23 @@ impl FlightReplay {
         })
     }
 
+    /// The rounds that the board of `agent` has ended, by its last report.
+    pub(crate) fn reported(&self, agent: usize) -> u32 {
+        self.tracks[agent].reported()
+    }
+
+    /// Notes that the board of `agent` has restarted: what it was before is not reported.
+    pub(crate) fn restart(&mut self, agent: usize) {
+        self.tracks[agent].pushed = Some((self.reported(agent), RoundFate::Missed));
+    }
+
+    /// The first round of which reports are missing in front of this entry, or may be if the line has lost something.
+    pub(crate) fn missed_before(&self, entry: &FlightEntry, may_have_missed: bool) -> Option<u32> {
+        self.tracks[usize::from(entry.agent)].missed_before(entry.round, may_have_missed)
+    }
+
     /// Adds what a board reported. Entries of a board come in their order; where some are missing, so is the shadow from there on.
-    pub(crate) fn push(&mut self, entry: FlightEntry, already: &[u16]) -> Result<(), FlightFault> {
+    pub(crate) fn push(&mut self, mut entry: FlightEntry) -> Result<(), FlightFault> {
         let agents = self.shadows.len();
         let is_stranger = |agent: &&u16| usize::from(**agent) >= agents;
         let stranger = entry.senders.iter().chain(&entry.early).chain([&entry.agent]).find(is_stranger);
@@ -202,28 +214,27 @@ impl FlightReplay {
         }
         let (agent, round) = (entry.agent, entry.round);
         let track = &mut self.tracks[usize::from(agent)];
-        let from = match track.pushed {
-            Some((from, RoundFate::Missed)) => Some(from),
-            _ => track.next_round().filter(|&next| next != round),
-        };
-        let is_missed = entry.fate == RoundFate::Missed;
-        if let Some(from) = from.filter(|_| !is_missed) {
-            self.gaps.push(ReportGap::Rounds { agent, from, to: Some(round) });
-            let entry = FlightEntry::missed(agent, from);
-            track.entries.push_back(PendingEntry { entry, senders: Vec::new(), early: Vec::new() });
-        }
-        if is_missed {
+        let from = track.missed_before(round, false);
+        let (early_of, already) =
+            std::mem::replace(&mut track.early, (round.saturating_add(1), entry.early.clone()));
+        if entry.fate == RoundFate::Missed {
             let first = track.next_round().unwrap_or(round);
             if !matches!(track.pushed, Some((_, RoundFate::Missed))) {
                 track.pushed = Some((first, RoundFate::Missed));
             }
             return Ok(());
         }
+        if let Some(from) = from {
+            self.gaps.push(ReportGap::Rounds { agent, from, to: Some(round) });
+            track.entries.push_back(FlightEntry::missed(agent, from));
+        }
         track.pushed = Some((round, entry.fate));
-        // Frames that came early count in their round without coming again.
-        let senders = entry.senders.iter().copied().filter(|sender| !already.contains(sender)).collect();
-        let early = entry.early.clone();
-        track.entries.push_back(PendingEntry { entry, senders, early });
+        // Frames that came early count in their round without coming again. An agent that leaves a round without ending it leaves
+        // what waited for the next one behind.
+        if early_of == round {
+            entry.senders.retain(|sender| !already.contains(sender));
+        }
+        track.entries.push_back(entry);
         Ok(())
     }
 
@@ -272,45 +283,48 @@ impl FlightReplay {
 
     /// Lets a shadow follow its present entry. Returns whether the entry is done.
     fn follow_entry(&mut self, agent: usize) -> Result<bool, FlightFault> {
-        let Some(mut pending) = self.tracks[agent].entries.pop_front() else { return Ok(false) };
-        let round = pending.entry.round;
-        if pending.entry.fate == RoundFate::Missed {
+        let Some(mut entry) = self.tracks[agent].entries.pop_front() else { return Ok(false) };
+        let round = entry.round;
+        if entry.fate == RoundFate::Missed {
             self.lose(agent);
             return Ok(true);
         }
-        if let Some(epoch) = pending.entry.epoch.filter(|&epoch| epoch != self.shadows[agent].epoch().number)
+        if let Some(epoch) = entry.epoch.filter(|&epoch| epoch != self.shadows[agent].epoch().number)
             && !self.tracks[agent].is_lost
         {
             self.gaps.push(ReportGap::Epoch { agent: agent as u16, round, epoch });
             self.lose(agent);
         }
         if self.tracks[agent].is_lost {
-            self.leave_uncompared(agent, &pending.entry);
+            if let RoundFate::Ended(_) = entry.fate {
+                self.uncompared += 1;
+                self.tracks[agent].ended = round.saturating_add(1);
+            }
             return Ok(true);
         }
         // Writes its frame before the state that it is made from changes: others may have taken it, also where the board left the
         // round without ending it.
         self.frame(self.shadows[agent].round(), agent as u16);
-        pending.senders = self.take_sent(agent, round, &pending.senders, Received::Taken)?;
-        if pending.senders.is_empty() {
+        entry.senders = self.take_sent(agent, round, &entry.senders, Received::Taken)?;
+        if entry.senders.is_empty() {
             let next = round.saturating_add(1);
-            pending.early = self.take_sent(agent, next, &pending.early, Received::Early)?;
+            entry.early = self.take_sent(agent, next, &entry.early, Received::Early)?;
         }
-        let mut waits_for = pending.senders.iter().chain(&pending.early).peekable();
+        let mut waits_for = entry.senders.iter().chain(&entry.early).peekable();
         if waits_for.peek().is_some() {
             // The frame of a lost board is not known, so this board cannot be followed either.
-            self.tracks[agent].is_lost = waits_for.any(|sender| self.tracks[usize::from(*sender)].is_lost);
-            let is_lost = self.tracks[agent].is_lost;
-            self.tracks[agent].entries.push_front(pending);
+            let is_lost = waits_for.any(|sender| self.tracks[usize::from(*sender)].is_lost);
+            self.tracks[agent].is_lost = is_lost;
+            self.tracks[agent].entries.push_front(entry);
             return Ok(is_lost);
         }
-        match pending.entry.fate {
+        match entry.fate {
             // If it ended the round after all, and only its telemetry is missing, so is its reading.
             RoundFate::Left if self.tracks[agent].has_sensor => {
                 self.gaps.push(ReportGap::Rounds { agent: agent as u16, from: round, to: Some(round + 1) });
                 self.lose(agent);
             }
-            RoundFate::Ended(board) => self.end_round(round, agent, board, pending.entry.reading)?,
+            RoundFate::Ended(board) => self.end_round(round, agent, board, entry.reading)?,
             RoundFate::Left | RoundFate::Missed => self.tracks[agent].left = Some(round),
         }
         Ok(true)
@@ -334,13 +348,6 @@ impl FlightReplay {
     fn lose(&mut self, agent: usize) {
         self.frame(self.shadows[agent].round(), agent as u16);
         self.tracks[agent].is_lost = true;
-    }
-
-    fn leave_uncompared(&mut self, agent: usize, entry: &FlightEntry) {
-        if let RoundFate::Ended(_) = entry.fate {
-            self.uncompared += 1;
-            self.tracks[agent].ended = entry.round.saturating_add(1);
-        }
     }
 
     /// Takes the frames of `round` that have been sent, and returns the senders of the others.
@@ -456,8 +463,7 @@ impl FlightReplay {
     /// Agents that wait, with the sender and the round of the frame they wait for, by round.
     fn awaited(&self) -> impl Iterator<Item = (u16, u16, u32)> {
         let waiting = |track: &Track| {
-            let PendingEntry { entry: FlightEntry { agent, round, .. }, senders, early } =
-                track.entries.front()?;
+            let FlightEntry { agent, round, senders, early, .. } = track.entries.front()?;
             match senders.first() {
                 Some(&sender) => Some((*agent, sender, *round)),
                 None => Some((*agent, *early.first()?, round.saturating_add(1))),

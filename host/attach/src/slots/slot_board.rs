@@ -1,6 +1,5 @@
 //! A board in flight: its reports over the cable, and their absence.
 
-use super::EarlySenders;
 use super::record::{FlightEntry, RoundFate};
 use crate::error;
 use crate::machine::BoardLink;
@@ -22,18 +21,15 @@ pub(crate) struct SlotBoard {
     pub(crate) x: Vec<f32>,
     /// The senders whose frames it took in the last round it reported.
     pub(crate) heard: Vec<u16>,
-    /// The senders whose frames of its next round it has already.
-    pub(crate) early: EarlySenders,
     pub(crate) heard_at: Instant,
     boot: u32,
-    reported: Option<(u32, RoundFate)>,
     /// Whether its reports keep up with the other boards: the host waits for its next one.
     pub(crate) is_present: bool,
     pub(crate) is_away: bool,
     /// Whether a report may have been lost since the last one that came.
-    may_have_missed: bool,
-    /// Pieces of its line that were no packet so far.
-    damaged: u64,
+    pub(crate) may_have_missed: bool,
+    /// Bytes of its line that were no packet so far.
+    damaged: usize,
 }
 
 /// The content of a packet of a board.
@@ -60,23 +56,12 @@ impl SlotBoard {
             telemetry: None,
             x: Vec::new(),
             heard: Vec::new(),
-            early: EarlySenders::default(),
             heard_at: Instant::now(),
             boot: FIRST_BOOT,
-            reported: None,
             is_present: true,
             is_away: false,
             may_have_missed: false,
             damaged: 0,
-        }
-    }
-
-    /// The rounds that it has ended, by its own report.
-    pub(crate) fn ended(&self) -> u32 {
-        match self.reported {
-            Some((round, RoundFate::Ended(_))) => round.saturating_add(1),
-            Some((round, RoundFate::Left | RoundFate::Missed)) => round,
-            None => 0,
         }
     }
 
@@ -129,7 +114,6 @@ impl SlotBoard {
         if std::mem::replace(&mut self.boot, identity.boot) == identity.boot {
             return Ok(SlotReport::Nothing);
         }
-        self.reported = Some((self.ended(), RoundFate::Missed));
         Ok(SlotReport::Restarted(start_cause(boot)))
     }
 
@@ -143,19 +127,5 @@ impl SlotBoard {
         let epoch = telemetry.map(|telemetry| telemetry.epoch);
         let reading = telemetry.and_then(|telemetry| telemetry.sensor?.reading);
         SlotReport::Round(FlightEntry { agent: self.link.agent, round, fate, senders, early, epoch, reading })
-    }
-
-    /// Records its next round. Returns the first round of which reports are or may be missing.
-    pub(crate) fn report(&mut self, entry: &FlightEntry) -> Option<u32> {
-        let may_have_missed = std::mem::take(&mut self.may_have_missed);
-        match self.reported.replace((entry.round, entry.fate)) {
-            None => Some(0).filter(|_| entry.round != 0),
-            Some((last, RoundFate::Ended(_))) => {
-                Some(last.saturating_add(1)).filter(|&next| next != entry.round)
-            }
-            // It went on from any round that the swarm was in.
-            Some((last, RoundFate::Left)) => Some(last.saturating_add(1)).filter(|_| may_have_missed),
-            Some((first, RoundFate::Missed)) => Some(first),
-        }
     }
 }

@@ -106,7 +106,6 @@ fn flight(folder: &Path) -> Result<Option<String>> {
         [(rounds as usize, "round"), (checks as usize, "digest")].map(|(n, of)| counted(n, of));
     outln!("{rounds}, {checks} equal, {uncompared} not compared");
     if !gaps.is_empty() {
-        let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
         outln!(
             "not all rounds were reported: {}; neither can what these boards, and those that heard them, came to since be compared",
             gaps.join(", ")

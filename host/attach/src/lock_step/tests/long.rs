@@ -4,6 +4,8 @@ use super::*;
 use crate::firmware::board_kind::pico_emulator;
 use crate::machine::child_process;
 use crate::{BoardFile, SwarmFile};
+use fabswarm_shared::packet::Packet;
+use std::io::Read;
 
 /// The Pico's firmware with a panic at the start of the function `place` of its agent, and the file and line that it names.
 fn panicking_pico(place: &str, folder: &Path) -> (Firmware, String) {
@@ -16,7 +18,7 @@ fn panicking_pico(place: &str, folder: &Path) -> (Firmware, String) {
     (firmware, line)
 }
 
-fn launch_pico(firmware: Firmware, lost_boards: LostBoards) -> Result<LockStepBoards, Error> {
+fn launch_pico(firmware: Firmware, lost_boards: LostBoards) -> Result<LockStepBoards, SwarmError> {
     let mut boards = launch(firmware, page("pico"), 10 * SILENCE_LIMIT)?;
     boards.fleet.lost_boards = lost_boards;
     Ok(boards)

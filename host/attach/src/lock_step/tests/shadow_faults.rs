@@ -1,168 +1,124 @@
 //! Differences between a board and its shadow, each made on purpose, are named as what they are.
 
 use super::*;
-use fabswarm_shared::agent::StateField;
-use fabswarm_sim::swarm::{AgentSwarm, BoardWarning, DigestCounts, SwarmError};
+use fabswarm_shared::agent::{Agent, Origin, StateField};
+use fabswarm_sim::sealing::FrameSeal;
+use fabswarm_sim::swarm::{AgentProblem, HeapPeers};
 
-/// The agent on a board, and the round of its shadow that is changed.
-const AGENT: usize = 3;
+/// The round of the shadow that is told otherwise.
 const ROUND: u32 = 5;
 
-/// A change on the way to the board or in its shadow.
-#[derive(Clone, Copy, Debug)]
-enum Tampering {
-    /// One frame does not reach the board.
+/// A lie about the shadow, which is agent 0, or about the frame that it took of agent 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// The frame does not reach the board.
     Drop,
     /// One bit of the first word of the shadow's state whose name ends with this.
     Flip(&'static str),
-    /// One bit of the shadow's last frame byte.
+    /// One bit of the last byte of the shadow's frame.
     Frame,
 }
 
-/// Boards that are told a false history of their shadows.
-#[derive(Debug)]
-struct TamperedBoards {
-    boards: LockStepBoards,
-    tampering: Tampering,
-    round: u32,
-    is_done: bool,
+type ShadowAgent = Agent<AgentProblem, HeapPeers<64>, 64>;
+
+/// The next frame of an agent, as it is and as it goes on air.
+fn frame(agent: &mut ShadowAgent, seal: &mut FrameSeal) -> [Vec<u8>; 2] {
+    let mut bytes = vec![0; agent.largest_frame()];
+    let length = agent.poll_frame(&mut bytes).unwrap().unwrap();
+    [&bytes[..length], seal.seal(&bytes[..length])].map(<[u8]>::to_vec)
 }
 
-impl TamperedBoards {
-    /// Whether now is the time, which comes once.
-    fn is_due(&mut self, agent: usize) -> bool {
-        agent == AGENT && self.round == ROUND && !std::mem::replace(&mut self.is_done, true)
-    }
-}
-
-impl Remote for TamperedBoards {
-    fn is_remote(&self, agent: usize) -> bool {
-        self.boards.is_remote(agent)
-    }
-    fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError> {
-        Remote::kill(&mut self.boards, agent, keeps_memory)
-    }
-    fn restart(&mut self, agent: usize, round: u32) -> Result<(), SwarmError> {
-        Remote::restart(&mut self.boards, agent, round)
-    }
-    fn take_changes(&mut self) -> Vec<BoardChange> {
-        self.boards.take_changes()
-    }
-    fn freeze(&mut self, agent: usize) -> Result<(), SwarmError> {
-        self.boards.freeze(agent)
-    }
-    fn thaw(&mut self, agent: usize) {
-        self.boards.thaw(agent);
-    }
-    fn shadow_sent(&mut self, agent: usize, frame: &[u8]) {
-        let mut frame = frame.to_vec();
-        if matches!(self.tampering, Tampering::Frame) && self.is_due(agent) {
-            *frame.last_mut().unwrap() ^= 1;
-        }
-        self.boards.shadow_sent(agent, &frame);
-    }
-    fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]) {
-        if !(matches!(self.tampering, Tampering::Drop) && self.is_due(agent)) {
-            self.boards.shadow_received(agent, sender, frame);
-        }
-    }
-    fn reading(&mut self, agent: usize) -> Result<Option<f32>, SwarmError> {
-        self.boards.reading(agent)
-    }
-    fn shadow_ended_round(&mut self, agent: usize, mut round: ShadowRound) {
-        if let Tampering::Flip(field) = self.tampering
-            && self.is_due(agent)
-        {
-            let is_it =
-                |word: &usize| StateField::find(&round.state, *word).unwrap().to_string().ends_with(field);
-            let word = (0..round.state.len()).find(is_it).unwrap();
-            round.state[word] ^= 1;
-            round.digest ^= 1;
-        }
-        self.round += u32::from(agent == AGENT);
-        self.boards.shadow_ended_round(agent, round);
-    }
-    fn follow(&mut self) -> Result<(), SwarmError> {
-        Remote::follow(&mut self.boards)
-    }
-    fn catch_up(&mut self) -> Result<(), SwarmError> {
-        Remote::catch_up(&mut self.boards)
-    }
-}
-
-impl BoardReports for TamperedBoards {
-    fn digests(&self) -> DigestCounts {
-        self.boards.digests()
-    }
-    fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.boards.deepest_stack_bytes()
-    }
-    fn follow_log(&mut self, agent: usize) {
-        self.boards.follow_log(agent);
-    }
-    fn take_warnings(&mut self) -> Vec<BoardWarning> {
-        self.boards.take_warnings()
-    }
-    fn keep_logs(&mut self, folder: &Path) -> io::Result<()> {
-        self.boards.keep_logs(folder)
-    }
-}
-
-/// The error of a run that is tampered with, and the folder with its logs.
-fn outcome(tampering: Tampering, is_sealed: bool) -> (String, tempfile::TempDir) {
+/// The error of a run that is lied to, and the folder with its logs.
+fn outcome(lie: Lie, is_sealed: bool) -> (String, tempfile::TempDir) {
     let mut scenario = scenario::resolve(None, &[]).unwrap().scenario;
     scenario.frames.sealed = is_sealed;
-    let setup = trial::setup(&scenario).unwrap();
-    let task = Task::draw(&scenario);
-    let boards = native_boards(&[AGENT], &task, &setup);
-    let boards = TamperedBoards { boards, tampering, round: 0, is_done: false };
-    let air = fabswarm_sim::air::Air::new(&scenario).unwrap();
-    let swarm = AgentSwarm::<64>::new(task, air, 10, setup).unwrap();
-    let mut swarm = swarm.with_remote(Box::new(boards));
-    let run = (0..10).try_for_each(|_| swarm.step()).and_then(|()| swarm.finish());
+    let (task, setup) = (Arc::new(Task::draw(&scenario)), trial::setup(&scenario).unwrap());
+    let page = PageMaker::new(&task, &setup, Pace::Air, 10);
+    let page = page_bytes(page.page(0, "native"), FlashLayout::NATIVE.page_bytes).unwrap();
+    let mut boards = launch(native(firmware()), page.to_vec(), SILENCE_LIMIT).unwrap();
+    boards.key = setup.key.as_ref().map(|key| Key::new(key.bytes()));
+    let mut start = vec![0.0; task.shape().words()];
+    task.start(&mut start);
+    let [(mut shadow, mut seal), (mut other, mut seal_of_other)] = [0, 1].map(|agent| {
+        let problem = AgentProblem::new(Arc::clone(&task), agent);
+        let made = ShadowAgent::new(setup.config_of(agent, 1), problem, &start, HeapPeers::default());
+        (made.unwrap(), FrameSeal::new(agent as u16, setup.key.as_ref()))
+    });
+    for round in 0..ROUND + 2 {
+        let is_told = |what: Lie| round == ROUND && lie == what;
+        let [_, mut sent] = frame(&mut shadow, &mut seal);
+        *sent.last_mut().unwrap() ^= u8::from(is_told(Lie::Frame));
+        boards.shadow_sent(0, &sent);
+        let [heard, on_air] = frame(&mut other, &mut seal_of_other);
+        shadow.receive(Origin::Clear, &heard);
+        if !is_told(Lie::Drop) {
+            boards.shadow_received(0, 1, &on_air);
+        }
+        other.end_round();
+        let report = shadow.end_round();
+        let mut state = Vec::new();
+        let Ok(()) = shadow.save(|words| {
+            state.extend_from_slice(words);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        let mut digest = shadow.digest();
+        if let (Lie::Flip(field), ROUND) = (lie, round) {
+            let is_it = |word: &usize| StateField::find(&state, *word).unwrap().to_string().ends_with(field);
+            let word = (0..state.len()).find(is_it).unwrap();
+            state[word] ^= 1;
+            digest ^= 1;
+        }
+        let round = ShadowRound { digest, heard: report.heard, refused: Some(0), state };
+        boards.shadow_ended_round(0, round);
+    }
+    let message = Remote::catch_up(&mut boards).unwrap_err().to_string();
     let folder = tempfile::tempdir().unwrap();
-    swarm.boards().unwrap().keep_logs(folder.path()).unwrap();
-    (run.unwrap_err().to_string(), folder)
+    boards.keep_logs(folder.path()).unwrap();
+    (message, folder)
 }
 
 #[test]
 fn a_frame_that_does_not_arrive_is_no_wrong_bit() {
-    let (message, folder) = outcome(Tampering::Drop, true);
-    let expected = "the board of agent 3 took other frames than its shadow in round 5: it heard ";
+    let (message, folder) = outcome(Lie::Drop, true);
+    let expected = "the board of agent 0 took other frames than its shadow in round 5: it heard 0 others";
     assert!(message.starts_with(expected), "{message}");
     let events = fs::read_to_string(folder.path().join("events.csv")).unwrap();
-    assert!(events.contains(",,failed,\"the board of agent 3 took other frames"), "{events}");
+    assert!(events.contains(",,failed,\"the board of agent 0 took other frames"), "{events}");
 }
 
 #[test]
 fn a_word_that_differs_is_named() {
     for field in ["gradient.x[0]", "decision.z[19]", "tracker.y[3]", " rho[3]", "epoch"] {
-        let (message, folder) = outcome(Tampering::Flip(field), true);
+        let (message, folder) = outcome(Lie::Flip(field), true);
         assert!(
-            message.starts_with("the board of agent 3 differs from its shadow after round 5: digest 0x")
+            message.starts_with("the board of agent 0 differs from its shadow after round 5: digest 0x")
                 && message.contains(&format!("{field} is ")),
             "{message}"
         );
-        let kept = fs::read_to_string(folder.path().join("agent-3-round-5-board.txt")).unwrap();
-        assert!(kept.lines().any(|line| line.ends_with(field)), "{kept}");
+        let [board, shadow] = ["board", "shadow"].map(|which| {
+            fs::read_to_string(folder.path().join(format!("agent-0-round-5-{which}.txt"))).unwrap()
+        });
+        let differing: Vec<&str> =
+            board.lines().filter(|line| !shadow.lines().any(|other| other == *line)).collect();
+        assert!(differing.len() == 1 && differing[0].ends_with(field), "{differing:?}");
     }
 }
 
 #[test]
 fn frames_that_differ_are_kept_and_their_field_is_named() {
-    let (message, folder) = outcome(Tampering::Frame, false);
+    let (message, folder) = outcome(Lie::Frame, false);
     let expected =
-        "the board of agent 3 sent other frames than its shadow in round 5: frame 0: sigma[44] is ";
+        "the board of agent 0 sent other frames than its shadow in round 5: frame 0: sigma[44] is ";
     assert!(message.starts_with(expected), "{message}");
     let kept = |which: &str| {
-        let name = format!("agent-3-round-5-frames-{which}.txt");
+        let name = format!("agent-0-round-5-frames-{which}.txt");
         fs::read_to_string(folder.path().join(name)).unwrap()
     };
     assert!(kept("board") != kept("shadow") && kept("board").contains("\nround 5\n"), "{}", kept("board"));
     // A sealed frame with another bit is none of the swarm's.
-    let (message, _) = outcome(Tampering::Frame, true);
+    let (message, _) = outcome(Lie::Frame, true);
     assert!(
-        message.contains("round 5: frame 0: seal.sender 3 where seal the frame was damaged"),
+        message.contains("round 5: frame 0: seal.sender 0 where seal the frame was damaged"),
         "{message}"
     );
 }

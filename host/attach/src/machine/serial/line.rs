@@ -2,17 +2,19 @@
 
 use super::control_lines::apply;
 use super::{ControlLines, not_opened};
+use crate::firmware::board_kind::PacketFraming;
+use crate::machine::packet_stream::PacketStream;
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::Packet;
-use fabswarm_shared::wire::stream::{self, Deframer};
-use serialport::{SerialPort, TTYPort};
-use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest packet that a board sends, encoded.
-const LONGEST: usize = 4096;
+/// Room for the longest packet to a board.
+const PACKET_ROOM: usize = 1024;
+
+/// Bytes read at once.
+const CHUNK_BYTES: usize = 4096;
 
 const READ_FOR: Duration = Duration::from_millis(50);
 
@@ -25,12 +27,12 @@ pub(crate) fn open(
     baud: u32,
     lines: ControlLines,
     timeout: Duration,
-) -> Result<TTYPort, Diagnostic> {
+) -> Result<PacketStream, Diagnostic> {
     let name = path.to_str().ok_or_else(|| not_opened(path, "its name is not UTF-8"))?;
     let port = serialport::new(name, baud).timeout(timeout).open_native();
     let mut port = port.map_err(|error| not_opened(path, &error.to_string()))?;
     apply(lines, &mut port);
-    Ok(port)
+    Ok(PacketStream::new(port, PacketFraming::Serial))
 }
 
 /// A serial port, which is opened again whenever it is lost.
@@ -39,59 +41,50 @@ pub(crate) struct SerialLine {
     path: PathBuf,
     pub(crate) baud: u32,
     lines: ControlLines,
-    port: Option<TTYPort>,
-    deframer: Box<Deframer<LONGEST>>,
-    unread: Vec<u8>,
-    /// Bytes that belong to no packet.
-    pub(crate) noise: usize,
-    /// Bytes for the host that takes over the port.
-    recorded: Option<Vec<u8>>,
+    stream: Option<PacketStream>,
+    /// Bytes that belonged to no packet before the port was opened last.
+    noise: usize,
 }
 
 impl SerialLine {
     pub(crate) fn open(path: &Path, baud: u32, lines: ControlLines) -> Result<Self, Diagnostic> {
-        let port = Some(open(path, baud, lines, READ_FOR)?);
-        let path = path.to_owned();
-        let deframer = Box::default();
-        Ok(Self { path, baud, lines, port, deframer, unread: Vec::new(), noise: 0, recorded: None })
+        let stream = Some(open(path, baud, lines, READ_FOR)?);
+        Ok(Self { path: path.to_owned(), baud, lines, stream, noise: 0 })
     }
 
+    /// Opens the port again, with another baud rate.
     pub(crate) fn set_baud(&mut self, baud: u32) {
         self.baud = baud;
-        // Opened again with the new rate.
-        self.port = None;
+        self.close();
     }
 
-    /// Records all bytes from the last returned packet on.
-    pub(crate) fn record(&mut self, packet: &[u8]) {
-        let mut recorded = vec![0; stream::encoded_max(packet.len())];
-        // Cannot fail: the buffer has room for the longest encoding.
-        let length = stream::encode(packet, &mut recorded).unwrap_or_default();
-        recorded.truncate(length);
-        recorded.extend_from_slice(&self.unread);
-        self.recorded = Some(recorded);
+    fn close(&mut self) {
+        self.noise = self.noise();
+        self.stream = None;
     }
 
-    /// The port, for a host that does not wait, and what was recorded. It is not closed where it is open: what arrives meanwhile
-    /// would be lost.
-    pub(crate) fn into_port(self) -> Result<(TTYPort, Vec<u8>), Diagnostic> {
-        let mut port = match self.port {
-            Some(port) => port,
-            None => open(&self.path, self.baud, self.lines, Duration::ZERO)?,
+    /// Bytes that belong to no packet.
+    pub(crate) fn noise(&self) -> usize {
+        self.noise + self.stream.as_ref().map_or(0, |stream| stream.damaged + stream.unfinished)
+    }
+
+    /// The port, for a host that does not wait. It is not closed where it is open: what arrives meanwhile would be lost.
+    pub(crate) fn into_stream(self) -> Result<PacketStream, Diagnostic> {
+        let Some(mut stream) = self.stream else {
+            return open(&self.path, self.baud, self.lines, Duration::ZERO);
         };
-        port.set_timeout(Duration::ZERO).map_err(|error| not_opened(&self.path, &error.to_string()))?;
-        Ok((port, self.recorded.unwrap_or_default()))
+        stream.cable.set_timeout(Duration::ZERO);
+        Ok(stream)
     }
 
     /// Sends a packet. It may be lost with the port: the caller repeats it until it is answered.
     pub(crate) fn send(&mut self, packet: &Packet) {
-        let mut bytes = [0; 1024];
-        let mut line = [0; stream::encoded_max(1024)];
+        let mut bytes = [0; PACKET_ROOM];
         let Ok(length) = packet.encode(&mut bytes) else { return };
-        let Ok(length) = stream::encode(&bytes[..length], &mut line) else { return };
-        let Some(port) = self.port() else { return };
-        if port.write_all(&line[..length]).is_err() {
-            self.port = None;
+        let Some(stream) = self.stream() else { return };
+        stream.push(&bytes[..length]);
+        if stream.flush().is_err() {
+            self.close();
         }
     }
 
@@ -107,52 +100,46 @@ impl SerialLine {
     }
 
     pub(crate) fn drain(&mut self) {
-        self.unread.clear();
-        if let Some(port) = &self.port {
-            let _ = port.clear(serialport::ClearBuffer::Input);
+        if let Some(stream) = &mut self.stream {
+            // A port that is lost is noticed with the next packet.
+            let _ = stream.drain(&mut [0; CHUNK_BYTES]);
         }
+    }
+
+    /// Lets `packet`, the last one, come once more, and reads what arrives while `goes_on`: bytes are lost once the buffers of the port
+    /// are full.
+    pub(crate) fn keep(&mut self, packet: &[u8], goes_on: impl Fn() -> bool) {
+        let Some(stream) = &mut self.stream else { return };
+        stream.put_back(packet);
+        while goes_on() && stream.fill(&mut [0; CHUNK_BYTES]).is_ok() {}
     }
 
     /// The next packet, unless none comes before `deadline`. Opens the port again as often as it is gone.
     pub(crate) fn next_packet(&mut self, deadline: Instant) -> Option<Vec<u8>> {
+        let mut packet = Vec::new();
         loop {
-            let mut unread = &self.unread[..];
-            let found = self.deframer.next_frame(&mut unread).map(|frame| frame.map(<[u8]>::to_vec));
-            let taken = self.unread.len() - unread.len();
-            self.unread.drain(..taken);
-            match found {
-                Some(Ok(packet)) => return Some(packet),
-                Some(Err(_)) => {
-                    self.noise += taken;
-                    continue;
-                }
-                None => {}
+            // A serial line has noise, and no packets that are faults.
+            let is_some = self.stream().is_some_and(|stream| stream.pop(&mut packet).unwrap_or_default());
+            if is_some {
+                return Some(packet);
             }
             if Instant::now() >= deadline {
                 return None;
             }
-            let mut chunk = [0; 512];
-            let read = self.port().map(|port| port.read(&mut chunk));
-            match read {
-                Some(Ok(count)) if count > 0 => {
-                    // Counted as noise until a packet ends in them.
-                    self.noise += usize::from(self.noise == 0 && !chunk[..count].contains(&0)) * count;
-                    self.unread.extend_from_slice(&chunk[..count]);
-                    if let Some(recorded) = &mut self.recorded {
-                        recorded.extend_from_slice(&chunk[..count]);
-                    }
-                }
-                Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {}
-                Some(_) => self.port = None,
-                None => thread::sleep(REOPEN_AFTER),
+            let Some(stream) = &mut self.stream else {
+                thread::sleep(REOPEN_AFTER);
+                continue;
+            };
+            if stream.fill(&mut [0; CHUNK_BYTES]).is_err() {
+                self.close();
             }
         }
     }
 
-    fn port(&mut self) -> Option<&mut TTYPort> {
-        if self.port.is_none() {
-            self.port = open(&self.path, self.baud, self.lines, READ_FOR).ok();
+    fn stream(&mut self) -> Option<&mut PacketStream> {
+        if self.stream.is_none() {
+            self.stream = open(&self.path, self.baud, self.lines, READ_FOR).ok();
         }
-        self.port.as_mut()
+        self.stream.as_mut()
     }
 }

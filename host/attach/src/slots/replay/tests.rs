@@ -20,29 +20,27 @@ fn fly(boards: &mut FlightReplay, agent: u16, round: u32, senders: &[u16]) -> Fl
     boards.frame(round, agent).unwrap();
     let board = &mut boards.shadows[usize::from(agent)];
     board.end_round();
-    entry(agent, round, RoundFate::Ended(board.digest()), senders)
+    let fate = RoundFate::Ended(board.digest());
+    FlightEntry { epoch: Some(board.epoch().number), ..entry(agent, round, fate, senders) }
 }
 
 fn entry(agent: u16, round: u32, fate: RoundFate, senders: &[u16]) -> FlightEntry {
     FlightEntry { fate, senders: senders.to_vec(), ..FlightEntry::missed(agent, round) }
 }
 
+/// The next round of all boards, in which agent i takes the frames of `senders[i]`, and its entries.
+fn fly_all(boards: &mut FlightReplay, senders: [&[u16]; 3]) -> [FlightEntry; 3] {
+    let round = boards.shadows[0].round();
+    // Each board sends before any of them ends the round.
+    (0..3).for_each(|agent| drop(boards.frame(round, agent).unwrap()));
+    [0, 1, 2].map(|agent| fly(boards, agent, round, senders[usize::from(agent)]))
+}
+
 /// Agent 0 sends its frame of round 1, hears nobody until agent 1 is two rounds ahead, and follows it. Agent 2 reports last.
 #[test]
 fn frames_of_a_round_that_was_left_can_be_taken() {
     let mut boards = swarm();
-    let firsts = [0, 1, 2].map(|agent: u16| boards.frame(0, agent).unwrap());
-    let mut entries = Vec::new();
-    for agent in 0..3_u16 {
-        let senders: Vec<u16> = (0..3).filter(|&sender| sender != agent).collect();
-        for &sender in &senders {
-            let frame = &firsts[usize::from(sender)];
-            boards.deliver(frame, (0, sender), agent, Received::Taken).unwrap();
-        }
-        let board = &mut boards.shadows[usize::from(agent)];
-        board.end_round();
-        entries.push(entry(agent, 0, RoundFate::Ended(board.digest()), &senders));
-    }
+    let mut entries = fly_all(&mut boards, ALL_HEAR_ALL).to_vec();
     boards.frame(1, 0).unwrap();
     entries.push(fly(&mut boards, 1, 1, &[0]));
     entries.push(fly(&mut boards, 1, 2, &[]));
@@ -51,44 +49,20 @@ fn frames_of_a_round_that_was_left_can_be_taken() {
     entries.push(fly(&mut boards, 2, 1, &[0, 1]));
     entries.push(fly(&mut boards, 2, 2, &[1]));
     entries.push(fly(&mut boards, 2, 3, &[0, 1]));
-
-    let mut replay = swarm();
-    for entry in entries {
-        replay.push(entry, &[]).unwrap();
-        replay.follow().unwrap();
-    }
-    assert!(replay.tracks.iter().all(|track| track.entries.is_empty()), "{:?}", replay.tracks);
-    assert_eq!(replay.checks, 9);
+    assert_eq!(replayed(entries), (9, 0, vec![]));
 }
 
 /// The reports of three boards in `rounds` rounds, in each of which agent i takes the frames of `senders[i]`.
 fn reports(rounds: u32, senders: [&[u16]; 3]) -> Vec<FlightEntry> {
     let mut boards = swarm();
-    let mut entries = Vec::new();
-    for round in 0..rounds {
-        let frames = [0, 1, 2].map(|agent: u16| boards.frame(round, agent).unwrap());
-        for (agent, senders) in (0_u16..).zip(senders) {
-            for &sender in senders {
-                let frame = &frames[usize::from(sender)];
-                boards.deliver(frame, (round, sender), agent, Received::Taken).unwrap();
-            }
-            let board = &mut boards.shadows[usize::from(agent)];
-            board.end_round();
-            let fate = RoundFate::Ended(board.digest());
-            entries.push(FlightEntry {
-                epoch: Some(board.epoch().number),
-                ..entry(agent, round, fate, senders)
-            });
-        }
-    }
-    entries
+    (0..rounds).flat_map(|_| fly_all(&mut boards, senders)).collect()
 }
 
 /// Digests that are equal, digests that were not compared, and gaps.
 fn replayed(entries: impl IntoIterator<Item = FlightEntry>) -> (u64, u64, Vec<ReportGap>) {
     let mut replay = swarm();
     for entry in entries {
-        replay.push(entry, &[]).unwrap();
+        replay.push(entry).unwrap();
         replay.follow().unwrap();
     }
     replay.finish().unwrap();
@@ -132,7 +106,7 @@ fn an_agent_that_is_not_of_the_swarm_is_a_fault_and_no_gap() {
     let mut entries = reports(4, ALL_HEAR_ALL);
     entries[7].senders.push(9);
     let mut replay = swarm();
-    let stranger = entries.into_iter().try_for_each(|entry| replay.push(entry, &[]));
+    let stranger = entries.into_iter().try_for_each(|entry| replay.push(entry));
     assert_eq!(stranger, Err(FlightFault::stranger(9, 3)));
 }
 

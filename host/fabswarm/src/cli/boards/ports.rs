@@ -174,9 +174,9 @@ pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
             let chip = board.chip.map_or_else(String::new, |chip| format!(" {chip:016x}"));
             return Ok(format!("chip{chip} is not under [chips] of the swarm file: left as it is"));
         };
-        let page = || -> Result<_, fabswarm_attach::Error> {
+        let page = || {
             let boot = swarm.take_boot(path, agent, 1)?;
-            Ok(swarm.prepare()?.page(&board.name, agent, boot)?)
+            swarm.prepare()?.page(&board.name, agent, boot)
         };
         let page = page().map_err(|error| serial::page_refusal(&board.path, &error.to_string()))?;
         let identity = fabswarm_attach::provision_board(&board, &page)?;
