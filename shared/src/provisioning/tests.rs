@@ -110,7 +110,7 @@ fn slots_round_trip_and_must_be_sound() {
     ] {
         assert_eq!(read_error(&written(&in_slots(unsound))), Some(Error::Malformed), "{unsound:?}");
     }
-    let retired = Page { pace: Pace::Retired, ..page(policy_evaluation()) };
+    let retired = Page { pace: Pace::Retired, ..page(AnyProblem::PolicyEvaluation(policy_evaluation())) };
     assert_eq!(read_error(&written(&retired)), Some(Error::Malformed));
 }
 
