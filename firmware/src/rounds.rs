@@ -32,6 +32,9 @@ const ROUNDS_PER_STACK_CHECK: u32 = 64;
 /// How long a board waits for the reading that it requested, where its host waits for the board.
 const READ_WITHIN: Duration = Duration::from_millis(200);
 
+/// Relayed frames that come before the host has started the board are left of an earlier boot. No frame has this number.
+const NOT_STARTED: u16 = u16::MAX;
+
 pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     pub(crate) page: &'a Page<'a, P>,
     page_crc: u32,
@@ -117,7 +120,7 @@ where
             health,
             feed_at: Instant::MIN,
             air_round: 0,
-            relayed: 0,
+            relayed: NOT_STARTED,
             asked: None,
             telemetry,
             is_held: false,
@@ -187,7 +190,7 @@ where
             }
             match self.next_event(Instant::now() + BOOT_EVERY).await {
                 RoundEvent::Start(air_round) => {
-                    self.air_round = air_round;
+                    (self.air_round, self.relayed) = (air_round, 0);
                     return ControlFlow::Continue(());
                 }
                 RoundEvent::Service => return ControlFlow::Break(()),

@@ -67,6 +67,8 @@ fn a_round_that_the_cable_cut_short_is_asked_for_again() {
     let relayed = |air_round, number| Packet::Relayed { air_round, number, frame: &[0xEE; 40] };
     let over = |air_round, frames| Packet::RoundOver(RoundOver { air_round, frames, digest: None });
     let words = [
+        // Left on the line since before its reset.
+        relayed(0, 0),
         Packet::Start { air_round: 5 },
         relayed(5, 0),
         // The next frame is lost.
