@@ -343,7 +343,7 @@ def main():
         words = 109_489_152
         command = [given.engine, "bench", "large", "mixing", "--device", "cuda", "--agents", str(agents), "--words", str(words)]
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        print(f"\nMixing {words} words an agent\n{out.strip()}")
+        print(f"\nMixing {words} words per agent\n{out.strip()}")
         for name, compiles in [("PyTorch", False), ("torch.compile", True)]:
             ms = milliseconds(device, mixing(agents, words, compiles), repeats=10)
             print(f"{name}: {7 * agents * words * 4 / ms / 1e9:.2f} TB/s of the bytes a fused kernel moves")

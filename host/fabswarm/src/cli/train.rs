@@ -121,7 +121,7 @@ fn train<D: Device<Scalar = f32>>(
     let prepared = prepare(resolved)?;
     let planned = TrainingPlan::new(device, &prepared, resolved)?;
     let device = planned.device().name();
-    outln!("{device}: {} parameters an agent", prepared.parameters());
+    outln!("{device}: {} parameters per agent", prepared.parameters());
     outln!("{}", planned.plan());
     let (folder, mut checkpoint) = resumed.unzip();
     let mut trainer = planned.start(checkpoint.as_mut())?;
