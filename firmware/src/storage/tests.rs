@@ -19,8 +19,8 @@ struct FailingFlash<'a> {
     bytes: &'a mut Vec<u8>,
     power: usize,
     erased: Vec<u32>,
-    /// Of flash with error correction, as that of the STM32WL: the units that lost power while they were written or erased. They cannot be
-    /// read.
+    /// Units that lost power while they were written or erased. Flash with error correction, such as that of the STM32WL, cannot read
+    /// them.
     torn: Option<&'a mut BTreeSet<usize>>,
 }
 

@@ -57,7 +57,7 @@ pub enum ImageFormat {
     #[default]
     #[serde(skip)]
     Plain,
-    /// That of Espressif's boot loader; addresses are offsets in flash.
+    /// The layout of Espressif's boot loader; addresses are offsets in flash.
     #[serde(rename = "esp-idf")]
     EspIdf,
 }
@@ -243,7 +243,7 @@ pub struct RadioChannel {
     pub channel: u8,
     /// The power to send with.
     pub power_dbm: i8,
-    /// Of its times of arrival.
+    /// The jitter of its times of arrival.
     pub jitter: Jitter,
 }
 
@@ -295,7 +295,7 @@ pub struct LoraChannel {
     pub duty_per_mille: u16,
     /// The power to send with.
     pub power_dbm: i32,
-    /// Of its times of arrival.
+    /// The jitter of its times of arrival.
     pub jitter: Jitter,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct BellmanError {
 }
 
 impl BellmanError {
-    /// Of a task of policy evaluation: others have no such form.
+    /// The Bellman error of a task of policy evaluation; other tasks have none.
     pub(crate) fn new(task: Rc<Task<f64>>) -> Self {
         assert!(matches!(*task, Task::PolicyEvaluation(_)), "a setting draws tasks of policy evaluation");
         Self { task }

@@ -162,7 +162,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         }
     }
 
-    /// Of the frame that was last taken from the peer at a place: its sender's round, and this agent's.
+    /// The rounds of the sender and of this agent when a frame was last taken from the peer at a place.
     pub(super) fn taken(&self, at: usize) -> Option<(u32, u32)> {
         let peer = self.peers.get(at);
         peer.taken_round.map(|round| (round, peer.taken_at))

@@ -36,11 +36,11 @@ pub(super) struct RoundSync {
 /// How old a frame is, as far as the agent can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameAge {
-    /// Of the present round.
+    /// The frame is of the present round.
     Current,
-    /// Of the present round, which is later than was known.
+    /// The frame is of the present round, and told that this is a later one than was known.
     Advanced,
-    /// Of an earlier round, or of one that is not believed yet.
+    /// The frame is of an earlier round, or of one that is not believed yet.
     Rejected,
 }
 

@@ -84,7 +84,7 @@ fn geometric_skip(draw: u32, mean_skip: f32) -> u32 {
 /// The binary logarithm of a normal number, to a millionth of itself.
 #[inline(always)]
 fn log2(number: f32) -> f32 {
-    /// Of the polynomial that is nearest to log₂(1 + f) / f for 1 + f between √½ and √2.
+    /// Coefficients of the polynomial that is nearest to log₂(1 + f) / f for 1 + f between √½ and √2.
     const NEAREST: [f32; 8] = [
         1.442_694_9,
         -0.721_352_8,

@@ -35,7 +35,7 @@ pub(crate) struct BoardLink {
     pub(crate) page_crc: u32,
     machine: Machine,
     stream: Option<PacketStream>,
-    /// Of its cable, if there are some.
+    /// The faults of its cable, if the scenario has some.
     faults: Option<CableFaults>,
     pub(crate) is_frozen: bool,
     /// Whether everything that it logs is shown.

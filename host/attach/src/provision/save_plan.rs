@@ -8,7 +8,7 @@ const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 /// The unit in which boards count their storage.
 const SECTOR_BYTES: u64 = 4096;
 const WORD_BYTES: u64 = 4;
-/// Of a record: length, number, checksum, a blank, and the checksum of the page.
+/// Words of a record besides the state: length, number, checksum, a blank, and the checksum of the page.
 const RECORD_WORDS: u64 = 5;
 
 /// The writes of a board to its flash, by the figures of its `board.toml`.

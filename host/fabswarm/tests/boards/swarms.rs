@@ -34,7 +34,7 @@ fn boards_freeze_fall_silent_and_restart_with_and_without_their_flash() {
     converges(&format!("--boards qemu:3,native:3,in-process {outages}"), 6, 30 + 7 + 9 + 40);
 }
 
-/// Of a board that restarts, the log of both boots.
+/// A board that restarts has a log of both boots.
 #[test]
 fn the_log_of_one_board_is_followed() {
     let swarm = "run --boards native:2,in-process --agents 4 --rounds 30 --error-below 0";

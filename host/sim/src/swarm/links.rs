@@ -27,7 +27,7 @@ pub(crate) struct LinkTable {
 #[derive(Clone, Debug)]
 pub(super) struct LinkBlock {
     agents: Range<usize>,
-    /// Of each [`LANES`] agents the first senders, then the second ones, and so on.
+    /// For each [`LANES`] agents: their first senders, then their second ones, and so on.
     senders: Vec<Lanes>,
     /// Where the senders of each [`LANES`] agents start.
     starts: Vec<usize>,

@@ -61,7 +61,7 @@ pub struct ArrayFab<S, G> {
     accumulator: AgentRows<S>,
     /// The broadcast of each agent in a round: its decision and the share of its tracker.
     broadcasts: AgentRows<S>,
-    /// Of the round that comes.
+    /// The links of the next round.
     links: LinkTable,
     /// One for each block of links.
     buffers: Vec<RoundBuffers<S>>,

@@ -225,7 +225,7 @@ impl SwarmView {
 
 /// Which links of a large swarm are seen: always the same ones, so that a picture of them is steady.
 struct LinkSample<'a> {
-    /// Of all numbers of 32 bits, those up to this one.
+    /// A link is seen if the 32 bits drawn for it are at most this number.
     limit: u32,
     request: &'a ViewRequest,
 }

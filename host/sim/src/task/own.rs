@@ -121,9 +121,9 @@ impl<S> fmt::Debug for OwnShare<'_, S> {
 /// One agent's share of a task.
 #[derive(Debug)]
 pub enum TaskProblem<'a, S> {
-    /// Of a problem that fabswarm has.
+    /// A problem that fabswarm has.
     BuiltIn(AnyProblem<'a, S>),
-    /// Of a problem that a program brings.
+    /// A problem that a program brings.
     Own(OwnShare<'a, S>),
 }
 
@@ -151,7 +151,7 @@ impl<'a> PageProblem<'a> for TaskProblem<'a, f32> {
         }
     }
 
-    /// Of a problem that fabswarm has: those of programs are read by their own types.
+    /// Reads a problem that fabswarm has; problems of programs are read by their own types.
     fn from_page(data: PageData<'a>) -> Result<Self, provisioning::Error> {
         AnyProblem::from_page(data).map(Self::BuiltIn)
     }

@@ -21,9 +21,9 @@ struct Life {
     is_sealed: bool,
     late_rounds: u32,
     loss: f64,
-    /// Of frames, in a hundred.
+    /// Forged frames, in per cent.
     forged: u32,
-    /// Of rounds, in a hundred.
+    /// Rounds with a restart, in per cent.
     restarts: u32,
 }
 

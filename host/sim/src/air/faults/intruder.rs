@@ -138,7 +138,7 @@ impl Intruder {
         Some((sender as usize, sealed))
     }
 
-    /// Of each agent, whether its frames of `slot` are relayed to `receiver`; nothing where there are no relays.
+    /// For each agent, whether its frames of `slot` are relayed to `receiver`; empty where there are no relays.
     pub(in super::super) fn relays(&self, receiver: usize, slot: u32) -> Vec<bool> {
         if self.settings.relay == 0.0 {
             return Vec::new();

@@ -46,7 +46,7 @@ pub struct Hypergradient {
 }
 
 impl Hypergradient {
-    /// Of a task of `agents` agents, with y at its start.
+    /// The hypergradient of a task of `agents` agents, with y at its start.
     pub fn new(task: Rc<Task<f64>>, agents: usize, inner: InnerLoop) -> Self {
         let shape = task.shape();
         let mut start = vec![0.0; shape.words()];

@@ -22,7 +22,7 @@ const PIECES: usize = 6;
 pub(super) struct RoundBuffers<S> {
     scratch: Vec<S>,
     newest: Vec<S>,
-    /// Of all that was heard, laid out as it was broadcast.
+    /// The sums of all that was heard, laid out as it was broadcast.
     sums: Vec<S>,
 }
 
