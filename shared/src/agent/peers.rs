@@ -149,7 +149,7 @@ impl<const WORDS: usize> Reception<WORDS> {
         }
     }
 
-    /// Whether it says nothing that a new one would not, if payloads do not build on each other.
+    /// Whether it equals a new `Reception`. This holds only where payloads do not build on each other.
     pub const fn is_idle(&self) -> bool {
         !self.is_heard && !self.is_collected && self.early_round.is_none()
     }
