@@ -37,7 +37,7 @@ pub struct ShardConfig {
 /// Deals the training samples of a data set to the agents, as far as the columns of a user's own file leave it open.
 ///
 /// # Errors
-/// When the samples cannot be partitioned (see [`dirichlet`]), or an agent has too few of one kind.
+/// When the samples cannot be partitioned (see `dirichlet`), or an agent has too few of one kind.
 ///
 /// # Panics
 /// When `own` was read for a larger swarm.
