@@ -120,7 +120,7 @@ pub enum WriteError {
     /// It cannot say how many there are.
     #[error("a provisioning record counts {what} up to {most}, and there are {count}")]
     Count {
-        /// What is counted.
+        /// The name of the things that are counted.
         what: &'static str,
         /// How many there are.
         count: usize,

@@ -78,7 +78,7 @@ mod tests {
 
     /// The endpoint of a USB port, and what a host makes of it: it hands data on when a transfer ends in a short packet.
     struct Endpoint {
-        /// What a read returns at once: a USB device without its host does not wait.
+        /// The result of every read: a USB device without its host does not wait.
         answer: Result<usize, ErrorKind>,
         held: Vec<u8>,
         received: Vec<u8>,

@@ -81,7 +81,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// What a byte is multiplied by: inputs are between 0 and 1.
+    /// Factor of each byte, which makes inputs between 0 and 1.
     pub const SCALE: f32 = 1.0 / 255.0;
 
     /// Bytes of one picture, and floats of one input.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Room for any packet of the host without its frame.
 const PACKET_ROOM: usize = 16;
 
-/// What a board runs on.
+/// The machine that a board runs on.
 #[derive(Debug)]
 enum Machine {
     /// A process of this host.

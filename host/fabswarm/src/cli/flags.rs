@@ -50,7 +50,7 @@ pub(super) fn scenario_file() -> Arg {
     path("scenario", "SCENARIO", "Scenario file (TOML); flags lie over it")
 }
 
-/// What every command takes that runs a scenario, beside its keys.
+/// Arguments of every command that runs a scenario, beside its keys.
 pub(super) fn of_runs() -> impl Iterator<Item = Arg> {
     let print = switch("print-scenario", "Print the scenario with file and flags applied, and do not run it");
     [scenario_file(), print, quiet()].into_iter().chain(live::arguments())

@@ -48,7 +48,7 @@ impl<S> Drone<S> {
 #[derive(Clone, Debug)]
 pub struct SensorTrustData<S> {
     drones: Vec<Drone<S>>,
-    /// What nobody's sensors read, by which an estimate of the field is judged, and the name of its score.
+    /// Readings of no agent's sensor, which judge an estimate of the field, and the name of their score.
     test: ReadingSet<f64>,
     score: &'static str,
     /// Whether it is known which sensors are faulty.

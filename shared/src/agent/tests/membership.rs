@@ -66,7 +66,7 @@ impl Station {
         frames
     }
 
-    /// What `pick` takes of the frames that it has to send.
+    /// Returns what `pick` takes of the frames that the agent has to send.
     fn picked<T>(&mut self, pick: impl Fn(Frame<'_>) -> Option<T>) -> Vec<T> {
         self.sent().iter().filter_map(|frame| pick(Frame::decode(frame).unwrap())).collect()
     }

@@ -48,7 +48,7 @@ impl Ledger {
     }
 }
 
-/// What arrives by the ledger in a round.
+/// Mixing by the ledger: the mass that arrives in a round, and how agents descend.
 #[derive(Debug)]
 pub(in crate::fab) struct LedgerMixing<D: Device> {
     reception: LedgerReception<D>,

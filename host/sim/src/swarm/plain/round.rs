@@ -46,7 +46,7 @@ pub(super) struct PlainRound<'a, S> {
     pub(super) round: u32,
     /// How many hear each agent.
     pub(super) listeners: &'a [u32],
-    /// What all agents sent, once they have.
+    /// The broadcasts of all agents, once they have sent them.
     pub(super) broadcasts: &'a [S],
 }
 
