@@ -281,13 +281,17 @@ impl<D: Device> ExchangedVectors<D> {
             TrackerImbalance { sums: vec![0.0; groups * stride], sizes: vec![0.0; groups * stride] };
         for vector in self.own_vectors() {
             let first = vector / agents * stride;
-            let read = |part| self.read(device, (part, parity), strengths, vector * stride, stride);
-            for (at, t) in (first..).zip(read(VectorPart::Trackers)?.into_iter().flatten()) {
-                whole.sums[at] += t.to_f64();
+            let read = |part| -> Result<Vec<D::Scalar>> {
+                let words = self.read(device, (part, parity), strengths, vector * stride, stride)?;
+                Ok(words.unwrap_or_default())
+            };
+            let (sums, sizes) = (&mut whole.sums[first..], &mut whole.sizes[first..]);
+            for (sum, t) in sums.iter_mut().zip(read(VectorPart::Trackers)?) {
+                *sum += t.to_f64();
             }
-            for (at, d) in (first..).zip(read(VectorPart::Gradients)?.into_iter().flatten()) {
-                whole.sums[at] -= d.to_f64();
-                whole.sizes[at] += d.to_f64().abs();
+            for ((sum, size), d) in sums.iter_mut().zip(sizes).zip(read(VectorPart::Gradients)?) {
+                *sum -= d.to_f64();
+                *size += d.to_f64().abs();
             }
         }
         if let Some(ledger) = &self.ledger {

@@ -13,7 +13,7 @@ use super::links::TrainingNetwork;
 use super::{
     Error, Evaluation, SampleWeight, TrainingObserver, TrainingOutcome, TrainingSetup, WeightHistogram,
 };
-use crate::device::Device;
+use crate::device::{Device, MemoryUse};
 use crate::fab::Fab;
 use fabswarm_sim::air::{Air, FrameCounts};
 use fabswarm_sim::record::{AirReport, RunFolder, StoppedBecause};
@@ -88,7 +88,7 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         self.checkpoint(Some(folder)).map(|_| ())
     }
 
-    /// Trains to the last round, until `interrupted`, or until the swarm diverges, with checkpoints in `folder` if there is one.
+    /// Trains as [`Trainer::advance`] does, and measures the swarm then.
     ///
     /// # Errors
     /// When the device fails, or something cannot be written.
@@ -98,6 +98,30 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         observer: &mut dyn TrainingObserver,
         interrupted: &AtomicBool,
     ) -> Result<TrainingOutcome, Error> {
+        let (stopped_because, evaluation) = self.advance(folder, observer, interrupted)?;
+        Ok(TrainingOutcome {
+            stopped_because,
+            evaluation,
+            mean: self.swarm.mean()?.0,
+            weights: self.weights()?,
+            tracking_defect: self.swarm.tracking_defect()?,
+            air: self.links.air().map(AirReport::on),
+            planned_bytes: self.planned_bytes,
+            memory: self.memory_use(),
+        })
+    }
+
+    /// Trains to the last round, until `interrupted`, or until the swarm diverges, with checkpoints in `folder` if there is one.
+    /// Returns why it ended, and the last evaluation.
+    ///
+    /// # Errors
+    /// When the device fails, or something cannot be written.
+    pub fn advance(
+        &mut self,
+        folder: Option<&RunFolder>,
+        observer: &mut dyn TrainingObserver,
+        interrupted: &AtomicBool,
+    ) -> Result<(StoppedBecause, Evaluation), Error> {
         self.started = Instant::now();
         self.stepping = (self.started, self.round());
         let (training, epoch) = (&self.resolved.scenario.training, self.length.epoch);
@@ -150,16 +174,12 @@ impl<D: Device<Scalar = f32>> Trainer<'_, D> {
         {
             stopped_because = StoppedBecause::Diverged;
         }
-        Ok(TrainingOutcome {
-            stopped_because,
-            evaluation,
-            mean: self.swarm.mean()?.0,
-            weights: self.weights()?,
-            tracking_defect: self.swarm.tracking_defect()?,
-            air: self.links.air().map(AirReport::on),
-            planned_bytes: self.planned_bytes,
-            memory: self.swarm.device().memory_use(),
-        })
+        Ok((stopped_because, evaluation))
+    }
+
+    /// The memory that the run took on its device, where that is known.
+    pub fn memory_use(&self) -> Option<MemoryUse> {
+        self.swarm.device().memory_use()
     }
 
     /// Times the rounds until now, once the device has done them.

@@ -87,16 +87,16 @@ fn train<D: Device<Scalar = f32>>(
     let mut trainer =
         TrainingPlan::new(device, &prepared, resolved).and_then(|plan| plan.start(None)).map_err(failed)?;
     let mut evaluations = Evaluations(Vec::new());
-    let outcome = trainer.run(None, &mut evaluations, interrupted).map_err(failed)?;
-    if outcome.stopped_because == StoppedBecause::Interrupted {
+    let (stopped_because, _) = trainer.advance(None, &mut evaluations, interrupted).map_err(failed)?;
+    if stopped_because == StoppedBecause::Interrupted {
         return Ok(None);
     }
-    let memory_bytes = outcome.memory.map(|used| match used {
+    let memory_bytes = trainer.memory_use().map(|used| match used {
         MemoryUse::PeakResident(bytes) | MemoryUse::OnDevice(bytes) => bytes,
     });
     Ok(Some(TrainingRunOutcome {
         points: evaluations.0,
-        has_diverged: outcome.stopped_because == StoppedBecause::Diverged,
+        has_diverged: stopped_because == StoppedBecause::Diverged,
         memory_bytes,
         device: name,
     }))
