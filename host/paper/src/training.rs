@@ -1,7 +1,7 @@
 //! The paper's experiments with large models: `fabswarm_large` trains, and the results are judged like those of the small ones.
 //!
 //! Every series of a panel is one training scenario, run for every seed; keys that the paper searched are searched here on one
-//! grid for all methods, on a seed that does not count.
+//! grid for all methods, on seeds that do not count.
 
 mod cell;
 mod measure;
@@ -38,6 +38,8 @@ pub(crate) enum Chart {
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeySearch {
     seeds: Vec<u64>,
+    /// The panel in which the values of all panels are searched; without one, each panel has its own search.
+    panel: Option<String>,
     /// Epochs of each try.
     epochs: u64,
     /// The values of each key; `a & b` are two keys with one value.
@@ -122,6 +124,10 @@ impl Workload for TrainingWorkload {
 
     fn search_seeds(search: &KeySearch) -> &[u64] {
         &search.seeds
+    }
+
+    fn search_panel(search: &KeySearch) -> Option<&str> {
+        search.panel.as_deref()
     }
 
     fn trial(&self, choice: &Keys, seed: u64, search: &KeySearch) -> TrainingCell {

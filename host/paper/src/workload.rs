@@ -44,6 +44,10 @@ pub(crate) trait Workload: Sized + Clone + Debug + Sync + 'static {
     fn options(&self, search: &Self::Search) -> Vec<Self::Choice>;
     /// The seeds on which they are tried; others than those that count.
     fn search_seeds(search: &Self::Search) -> &[u64];
+    /// The panel in which the values of all panels are searched; `None` where each has its own.
+    fn search_panel(_: &Self::Search) -> Option<&str> {
+        None
+    }
     fn trial(&self, choice: &Self::Choice, seed: u64, search: &Self::Search) -> Self::Cell;
     /// The value that a search minimises, over the runs of one try.
     fn score(runs: &[Self::Run]) -> f64;
@@ -98,6 +102,8 @@ pub(crate) struct Series<W> {
     /// Its name in legends and tables.
     pub(crate) label: String,
     pub(crate) work: W,
+    /// The work for which its values are searched: its own, or that of the panel in which all are.
+    pub(crate) searched: W,
 }
 
 /// A series in each of its panels.

@@ -64,21 +64,30 @@ pub(super) fn parse<W: Workload>(
         file.panel.push(PanelFile::default());
     }
     let search = file.quick.search.filter(|_| is_quick).unwrap_or(file.search);
+    let quick = is_quick.then_some(&file.quick.setting);
+    let parse = |panel: &PanelFile, row: &SeriesFile| {
+        let mut settings = file.setting.clone();
+        for layer in [&panel.setting, &row.setting].into_iter().chain(quick) {
+            settings.extend(layer.clone());
+        }
+        W::parse(row, settings, &search)
+    };
+    let named = |name: &str| file.panel.iter().find(|panel| panel.name == name);
+    let search_panel = W::search_panel(&search);
+    let search_panel = search_panel
+        .map(|name| named(name).ok_or(format!("search.panel: there is no panel {name}")))
+        .transpose()?;
     let mut series = Vec::new();
     let is_kept = |kept: &Option<Vec<String>>, name: &String| {
         !is_quick || kept.as_ref().is_none_or(|kept| kept.contains(name))
     };
     for panel in file.panel.iter().filter(|panel| is_kept(&file.quick.panels, &panel.name)) {
         for row in &file.series {
-            let mut settings = file.setting.clone();
-            let quick = is_quick.then_some(&file.quick.setting);
-            for layer in [&panel.setting, &row.setting].into_iter().chain(quick) {
-                settings.extend(layer.clone());
-            }
-            let (label, work) = W::parse(row, settings, &search)?;
+            let (label, work) = parse(panel, row)?;
             let is_here = row.panels.as_ref().is_none_or(|panels| panels.contains(&panel.name));
             if is_here && is_kept(&file.quick.series, &label) {
-                series.push(Series { panel: panel.name.clone(), label, work });
+                let (_, searched) = parse(search_panel.unwrap_or(panel), row)?;
+                series.push(Series { panel: panel.name.clone(), label, work, searched });
             }
         }
     }

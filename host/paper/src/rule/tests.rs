@@ -42,7 +42,7 @@ fn series(panel: &str, label: &str, errors: &[(u32, f64)]) -> MethodOutcome {
     let setting = ExperimentConfig::default();
     let work = MethodWorkload { method: MethodKind::Fab, steps: None, setting, paper: None, reference: None };
     MethodOutcome {
-        series: Series { panel: panel.into(), label: label.into(), work },
+        series: Series { panel: panel.into(), label: label.into(), searched: work.clone(), work },
         choice: StepSizes { upper: 1.0, lower: 1.0, twin: None },
         runs: vec![RunOutcome { points, one_percent, memory: errors.len(), has_diverged: false }; 5],
     }
@@ -67,7 +67,7 @@ fn training(panel: &str, label: &str, accuracy: f64, seconds: f64) -> TrainingSe
     let points = vec![point(0, 0.0, 0.1), point(1, seconds, accuracy), point(2, 100.0, accuracy)];
     let run = TrainingRunOutcome { points, has_diverged: false, memory_bytes: None, device: String::new() };
     let work = TrainingWorkload { keys: Keys::new(), search: Vec::new(), precision: Precision::default() };
-    let series = Series { panel: panel.into(), label: label.into(), work };
+    let series = Series { panel: panel.into(), label: label.into(), searched: work.clone(), work };
     TrainingSeries { series, choice: Keys::new(), runs: vec![run; 5] }
 }
 

@@ -51,7 +51,8 @@ impl Presentation for TrainingWorkload {
         if !grids.is_empty() {
             let seeds: Vec<String> = search.seeds.iter().map(u64::to_string).collect();
             notes.push(format!(
-                "Searched for every method and panel by itself, {} epochs on seeds {}, which do not count below: {}. The most accurate won.",
+                "Searched for every method {}, {} epochs on seeds {}, which do not count below: {}. The most accurate won.",
+                search.panel.as_ref().map_or("and panel by itself".to_owned(), |panel| format!("in the panel {panel}")),
                 search.epochs,
                 seeds.join(", "),
                 grids.join("; ")
@@ -80,7 +81,10 @@ impl Presentation for TrainingWorkload {
     }
 
     fn scale(chart: Chart, lines: &[PlotLine]) -> (&'static str, Scale) {
-        let accuracy = Scale::linear("test accuracy", 0.0, 1.0);
+        let values = lines.iter().flat_map(|line| &line.points).map(|point| point.low);
+        // From a whole tenth.
+        let least = (10.0 * values.fold(1.0, f64::min)).floor().clamp(0.0, 9.0) / 10.0;
+        let accuracy = Scale::linear("test accuracy", least, 1.0);
         match chart {
             Chart::Epochs => ("epochs", accuracy),
             Chart::Seconds => ("seconds", accuracy),
