@@ -1,10 +1,11 @@
 //! Runs experiments: searches values, runs every series for every seed, and keeps each result, so that interrupted work goes on
-//! where it stopped.
+//! where it stopped. Processes with the same folder share the runs.
 
 mod store;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fabswarm_diagnostic::Diagnostic;
 use rayon::prelude::*;
@@ -82,7 +83,8 @@ impl<W: Workload> Campaign<'_, W> {
         let (mut trials, mut cells) = (Vec::new(), Vec::new());
         for series in series.iter().filter(|series| series.work.given().is_none()) {
             for choice in series.work.options(search) {
-                cells.extend(seeds.iter().map(|&seed| (series, series.work.trial(&choice, seed, search))));
+                cells
+                    .extend(seeds.iter().map(|&seed| (series, series.searched.trial(&choice, seed, search))));
                 let (panel, label) = (series.panel.clone(), series.label.clone());
                 trials.push(SearchTrial { panel, label, choice, score: f64::NAN });
             }
@@ -97,38 +99,55 @@ impl<W: Workload> Campaign<'_, W> {
     /// Results in the order of `cells`.
     fn run_all(&self, cells: &[(&Series<W>, W::Cell)]) -> Result<Vec<W::Run>, CampaignError> {
         self.progress.expect(cells.len() as u64);
-        if W::RUNS_ALONE {
-            let runs = cells.iter().map(|(series, cell)| {
-                self.progress.now(&format!("{}: {} {}", self.experiment.name, series.panel, series.label));
-                self.one(cell)
-            });
-            return runs.collect();
-        }
         // Longer cells first, so that no core waits for a long one at the end.
-        let mut order: Vec<usize> = (0..cells.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(W::effort(&cells[at].1)));
-        let runs = order.par_iter().with_max_len(1).map(|&at| self.one(&cells[at].1).map(|run| (at, run)));
-        let mut runs = runs.collect::<Result<Vec<_>, _>>()?;
-        runs.sort_by_key(|(at, _)| *at);
-        Ok(runs.into_iter().map(|(_, run)| run).collect())
+        let mut left: Vec<usize> = (0..cells.len()).collect();
+        left.sort_by_key(|&at| std::cmp::Reverse(W::effort(&cells[at].1)));
+        let mut runs = vec![None; cells.len()];
+        // What another process runs comes last: most of it is done by then.
+        for waits in [false, true] {
+            let one = |at: &usize| {
+                let (series, cell) = &cells[*at];
+                if W::RUNS_ALONE {
+                    self.progress
+                        .now(&format!("{}: {} {}", self.experiment.name, series.panel, series.label));
+                }
+                self.one(cell, waits).map(|run| (*at, run))
+            };
+            let done: Result<Vec<_>, _> = if W::RUNS_ALONE {
+                left.iter().map(one).collect()
+            } else {
+                left.par_iter().with_max_len(1).map(one).collect()
+            };
+            done?.into_iter().for_each(|(at, run)| runs[at] = run);
+            left.retain(|&at| runs[at].is_none());
+        }
+        Ok(runs.into_iter().flatten().collect())
     }
 
-    /// One result: the kept one, or that of a run.
-    fn one(&self, cell: &W::Cell) -> Result<W::Run, CampaignError> {
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(CampaignError::Interrupted);
-        }
-        let kept: Option<W::Run> = self.store.read(cell);
-        let is_new = kept.is_none();
-        let run = match kept {
-            Some(run) => run,
-            None => {
+    /// One result: the kept one, or that of a run. `None` where another process runs it, and this one does not wait.
+    fn one(&self, cell: &W::Cell, waits: bool) -> Result<Option<W::Run>, CampaignError> {
+        let mut claim = None;
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(CampaignError::Interrupted);
+            }
+            if let Some(run) = self.store.read(cell) {
+                self.progress.done(false);
+                return Ok(Some(run));
+            }
+            if claim.is_some() {
                 let run = W::run(cell, self.interrupted)?.ok_or(CampaignError::Interrupted)?;
                 self.store.keep(cell, &run)?;
-                run
+                self.progress.done(true);
+                return Ok(Some(run));
             }
-        };
-        self.progress.done(is_new);
-        Ok(run)
+            claim = self.store.claim(cell)?;
+            if claim.is_none() {
+                if !waits {
+                    return Ok(None);
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
     }
 }

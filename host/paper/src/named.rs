@@ -25,9 +25,6 @@ pub trait NamedExperiment {
     /// Runs every series for the seeds from 1 to `seeds`.
     fn set_seeds(&mut self, seeds: u64);
 
-    /// Keeps the panels whose name contains `text`.
-    fn keep_panels(&mut self, text: &str) -> Result<(), Diagnostic>;
-
     /// Gives a key of all series another value where they have it, and says so in the notes.
     fn set(&mut self, key: &str, value: &str);
 
@@ -68,19 +65,11 @@ impl<W: Presentation> NamedExperiment for Experiment<W> {
         self.seeds = seeds;
     }
 
-    fn keep_panels(&mut self, text: &str) -> Result<(), Diagnostic> {
-        let panels = self.panels().join("; ");
-        self.series.retain(|series| series.panel.contains(text));
-        if self.series.is_empty() {
-            let what = format!("no panel of {} contains `{text}`", self.name);
-            return Err(Diagnostic::new(what, format!("its panels are {panels}")));
-        }
-        Ok(())
-    }
-
     fn set(&mut self, key: &str, value: &str) {
         let mut is_known = false;
-        self.series.iter_mut().for_each(|series| is_known |= series.work.set(key, value));
+        for series in &mut self.series {
+            is_known |= series.work.set(key, value) && series.searched.set(key, value);
+        }
         if is_known {
             self.notes.push(format!("Run with {key} = {value}."));
         }

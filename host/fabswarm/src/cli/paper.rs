@@ -24,14 +24,16 @@ pub(super) fn command() -> Command {
                     .value_parser(value_parser!(u64).range(1..=1000)),
             )
             .arg(
-                flags::path_option("out", "FOLDER", "Folder for figures, data and results; results of this build in it are not computed again")
+                flags::path_option("out", "FOLDER", "Folder for figures, data and results; results of this build in it are not computed again, and processes with the same folder share the runs")
                     .default_value("paper"),
             )
     };
     Command::new("paper")
         .about("Run the paper's experiments with all of its methods, and say which of its claims are seen")
         .subcommand_required(true)
-        .subcommand(Command::new("list").about("List the experiments, and the part of the paper that each shows"))
+        .subcommand(
+            Command::new("list").about("List the experiments, and the part of the paper that each shows"),
+        )
         .subcommand(options(
             Command::new("run")
                 .about("Run experiments by name")
@@ -42,7 +44,6 @@ pub(super) fn command() -> Command {
                         .required(true)
                         .help("Experiments; `fabswarm paper list` lists them"),
                 )
-                .arg(flags::option("panel", "TEXT", "Only panels whose name contains this, as in `--panel 'cr = 0.3'`: parts of an experiment on several machines"))
                 .args(OVERRIDES.map(|(name, value, _, help)| flags::option(name, value, help))),
         ))
         .subcommand(options(
@@ -87,9 +88,6 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 }
             }
             experiments.retain(|experiment| names.iter().any(|name| *name == experiment.name()));
-            if let Some(text) = matches.get_one::<String>("panel") {
-                experiments.iter_mut().try_for_each(|experiment| experiment.keep_panels(text))?;
-            }
             run_all(experiments, matches)
         }
         Some(("all", matches)) => {

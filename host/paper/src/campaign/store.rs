@@ -1,5 +1,6 @@
 //! Results on disk, one file each, named by a hash of the cell and the build.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use fabswarm_diagnostic::Diagnostic;
@@ -31,6 +32,15 @@ impl Store {
         serde_json::from_slice(&text).ok()
     }
 
+    /// Takes a cell for this process until the claim is dropped or the process dies; `None` where another has it.
+    pub(super) fn claim(&self, cell: &impl Serialize) -> Result<Option<Claim>, Diagnostic> {
+        let path = self.path(cell).with_extension("lock");
+        let file = File::create(&path).map_err(failed("write", &path))?;
+        // Where the file system has no locks, each process runs every cell.
+        let is_taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        Ok((!is_taken).then_some(Claim { path, _file: file }))
+    }
+
     pub(super) fn keep(&self, cell: &impl Serialize, outcome: &impl Serialize) -> Result<(), Diagnostic> {
         let path = self.path(cell);
         let text = serde_json::to_vec(outcome).expect("bounded numbers are JSON");
@@ -43,8 +53,39 @@ impl Store {
     }
 }
 
+/// The lock on a cell.
+#[derive(Debug)]
+pub(super) struct Claim {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A file that stays is locked again by the next process.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 /// FNV-1a.
 fn hash(bytes: &[u8], seed: u64) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed;
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_at_a_time_has_a_cell() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| Store::open(folder.path()).unwrap());
+        let claim = one.claim(&"cell").unwrap();
+        assert!(claim.is_some() && other.claim(&"cell").unwrap().is_none());
+        assert!(other.claim(&"another").unwrap().is_some());
+        drop(claim);
+        assert!(other.claim(&"cell").unwrap().is_some());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }
