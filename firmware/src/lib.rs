@@ -231,7 +231,7 @@ async fn serve_without_agent<L: Link, F: PageFlash, H: Health>(
             Timer::at(boot_at).await;
             continue;
         }
-        let Either::First(length) = select(link.receive(packet), Timer::at(boot_at)).await else {
+        let Either::First((length, _)) = select(link.receive(packet), Timer::at(boot_at)).await else {
             continue;
         };
         let bytes = &packet[..length];

@@ -16,7 +16,7 @@ mod timing;
 
 pub use airtime::AirtimeLimit;
 pub use fragmented::{FragmentedLink, packets_of};
-pub use listening::{ListeningLink, RadioQueue, keep_listening};
+pub use listening::{RadioQueue, keep_listening};
 pub(crate) use queue::{PacketQueue, PacketReceiver, PacketSender, serve};
 pub use serial::SerialLink;
 pub use split::SplitLink;
@@ -73,19 +73,13 @@ pub trait Link {
         true
     }
 
-    /// Waits for a packet and returns its length.
+    /// Waits for a packet, and returns its length and when its first bit reached the board, or the present if it came all at once.
     ///
     /// Must be cancel-safe: dropping the future loses no packet that a later call could still return.
-    async fn receive(&mut self, packet: &mut [u8]) -> usize;
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant);
 
     /// Sets the radio up again, which may have lost its settings: nobody was heard for long.
     async fn restart(&mut self) {}
-
-    /// Returns when the first bit of the packet that [`receive`](Self::receive) returned last reached the board, or `None` if it
-    /// came all at once just now.
-    fn arrived(&self) -> Option<Instant> {
-        None
-    }
 
     /// Returns what the radio tells, if packets go by radio.
     fn radio_state(&self) -> Option<RadioState> {

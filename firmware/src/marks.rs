@@ -72,18 +72,14 @@ impl<L: Link> Link for MarkedLink<'_, L> {
         is_sent
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        let length = self.link.receive(packet).await;
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
+        let received = self.link.receive(packet).await;
         self.mark(Mark::Receive);
-        length
+        received
     }
 
     async fn restart(&mut self) {
         self.link.restart().await;
-    }
-
-    fn arrived(&self) -> Option<Instant> {
-        self.link.arrived()
     }
 
     fn radio_state(&self) -> Option<RadioState> {
@@ -109,7 +105,7 @@ mod tests {
         block_on(async {
             link.send_at(&[1], Instant::MIN).await;
             link.send_at(&[1], slot_at).await;
-            assert_eq!(link.receive(&mut [0]).await, 1);
+            assert_eq!(link.receive(&mut [0]).await.0, 1);
             assert!(link.try_send_at(&[1], Instant::MIN).await);
             assert!(link.try_send_at(&[1], slot_at).await);
         });

@@ -53,8 +53,6 @@ pub struct RadioLink {
     channel: u8,
     power_dbm: i8,
     packet: Packet,
-    /// When the last packet was to be sent, by its sender's clock.
-    arrived: Instant,
     send_delay: SendDelay,
     /// Stamps the ends of packets.
     clock: PacketClock,
@@ -105,7 +103,6 @@ impl RadioLink {
             channel: number,
             power_dbm,
             packet: Packet::new(),
-            arrived: Instant::MIN,
             send_delay: SEND_DELAY,
             clock: PacketClock::start(timer, channel),
             state: RadioState { damaged: Some(0), ..RadioState::default() },
@@ -155,7 +152,7 @@ impl Link for RadioLink {
         is_sent
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         loop {
             let received = self.radio.receive(&mut self.packet).await;
             let ended = self.clock.ended();
@@ -168,9 +165,8 @@ impl Link for RadioLink {
             let Some(payload) = self.packet[..length].strip_prefix(&MAC_HEADER) else { continue };
             let Some(room) = packet.get_mut(..payload.len()) else { continue };
             room.copy_from_slice(payload);
-            self.arrived = self.send_delay.sent_at(ended, airtime(length));
             self.state.lqi = Some(self.packet.lqi());
-            return payload.len();
+            return (payload.len(), self.send_delay.sent_at(ended, airtime(length)));
         }
     }
 
@@ -182,9 +178,5 @@ impl Link for RadioLink {
 
     fn radio_state(&self) -> Option<RadioState> {
         Some(self.state)
-    }
-
-    fn arrived(&self) -> Option<Instant> {
-        Some(self.arrived)
     }
 }

@@ -25,8 +25,6 @@ const EXTRA_BYTES: u64 = 24 + 15 + 4;
 /// The radio on one channel.
 pub struct EspNowLink {
     radio: EspNow,
-    /// When the last packet began to arrive.
-    arrived: Instant,
     /// The radio stamps packets when they are in: a task sees them after the driver, whenever it runs.
     clock: StampClock,
     state: RadioState,
@@ -39,7 +37,7 @@ impl EspNowLink {
         let radio = wifi.esp_now();
         // On another channel it hears nobody, which its telemetry shows.
         let _ = radio.set_channel(RADIO_CHANNEL);
-        Self { radio, arrived: Instant::MIN, clock: StampClock::default(), state: RadioState::default() }
+        Self { radio, clock: StampClock::default(), state: RadioState::default() }
     }
 }
 
@@ -49,7 +47,7 @@ impl Link for EspNowLink {
         let _ = self.radio.send_async(&BROADCAST_ADDRESS, packet).await;
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         loop {
             let received = self.radio.receive_async().await;
             let stamp = received.info.rx_control.timestamp.duration_since_epoch().as_micros();
@@ -58,14 +56,10 @@ impl Link for EspNowLink {
             let Some(room) = packet.get_mut(..bytes.len()) else { continue };
             room.copy_from_slice(bytes);
             let on_air_us = PREAMBLE_US + BYTE_US * (bytes.len() as u64 + EXTRA_BYTES);
-            self.arrived = ended.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(ended);
             self.state.rssi_dbm = i16::try_from(received.info.rx_control.rssi).ok();
-            return bytes.len();
+            let begun = ended.checked_sub(Duration::from_micros(on_air_us)).unwrap_or(ended);
+            return (bytes.len(), begun);
         }
-    }
-
-    fn arrived(&self) -> Option<Instant> {
-        Some(self.arrived)
     }
 
     fn radio_state(&self) -> Option<RadioState> {

@@ -10,6 +10,7 @@ use core::{
     task::Poll,
 };
 use embassy_sync::waitqueue::AtomicWaker;
+use embassy_time::Instant;
 use fabswarm_firmware::{link::Link, packet::ETHERNET_HEADER as HEADER};
 
 /// Bytes that may arrive while the firmware is busy: the receiver has room for 10,560 bytes of packets and padding.
@@ -87,7 +88,7 @@ impl Link for Ethernet {
         write_frame(packet);
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         poll_fn(|context| {
             RECEIVED.register(context.waker());
             // The controller is asked only after it has called.
@@ -98,7 +99,7 @@ impl Link for Ethernet {
                 return Poll::Pending;
             }
             self.waiting -= 1;
-            Poll::Ready(read_frame(packet))
+            Poll::Ready((read_frame(packet), Instant::now()))
         })
         .await
     }

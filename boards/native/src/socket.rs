@@ -2,6 +2,7 @@
 //! line.
 
 use embassy_sync::waitqueue::AtomicWaker;
+use embassy_time::Instant;
 use embedded_io_async::{ErrorType, Read as AsyncRead, Write as AsyncWrite};
 use fabswarm_firmware::{
     link::{Link, SerialLink},
@@ -137,13 +138,13 @@ impl Link for NativeLink {
         }
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         match self {
             Self::Packets(socket) => {
                 let received = socket.next().await;
                 let length = received.len().min(packet.len());
                 packet[..length].copy_from_slice(&received[..length]);
-                length
+                (length, Instant::now())
             }
             Self::Serial(link) => link.receive(packet).await,
         }

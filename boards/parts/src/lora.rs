@@ -146,8 +146,6 @@ struct LoraLink<R: RadioKind> {
     /// Whether the last command did not end: it failed, took too long, or was dropped.
     is_unsettled: bool,
     limit: &'static mut AirtimeLimit,
-    /// When the last packet was to be sent, by its sender's clock.
-    arrived: Instant,
     send_delay: SendDelay,
     state: RadioState,
 }
@@ -173,7 +171,6 @@ impl<R: RadioKind> LoraLink<R> {
             received,
             is_unsettled: false,
             limit,
-            arrived: Instant::MIN,
             send_delay: SendDelay::new(Duration::from_millis(2)),
             state: RadioState::default(),
         })
@@ -253,13 +250,12 @@ impl<R: RadioKind> Link for LoraLink<R> {
         }
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         loop {
             match self.listen(packet).await {
                 Ok(length) => {
                     let ended = INTERRUPT.lock(|interrupt| interrupt.get().0);
-                    self.arrived = self.send_delay.sent_at(ended, self.config.airtime(length));
-                    return length;
+                    return (length, self.send_delay.sent_at(ended, self.config.airtime(length)));
                 }
                 Err(error) => {
                     defmt::debug!("the radio failed to receive: {}", error);
@@ -272,10 +268,6 @@ impl<R: RadioKind> Link for LoraLink<R> {
     async fn restart(&mut self) {
         forget_interrupt();
         self.is_unsettled = true;
-    }
-
-    fn arrived(&self) -> Option<Instant> {
-        Some(self.arrived)
     }
 
     fn radio_state(&self) -> Option<RadioState> {

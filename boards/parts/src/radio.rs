@@ -6,7 +6,7 @@ use embedded_storage::nor_flash::NorFlash;
 use fabswarm_firmware::{
     Parts,
     health::Health,
-    link::{FragmentedLink, Link, ListeningLink, RadioQueue, SerialLink, SplitLink, keep_listening},
+    link::{FragmentedLink, Link, RadioQueue, SerialLink, SplitLink, keep_listening},
     marks::MarkedLink,
     run,
     storage::PageFlash,
@@ -24,10 +24,7 @@ pub async fn run_by_radio<const MTU: usize, const SENT: usize>(
 ) -> ! {
     let queue = RadioQueue::<MTU, SENT>::default();
     let Parts { board, chip, window, page, buffers, link: (), storage, health, marks } = parts;
-    let link = SplitLink::new(
-        FragmentedLink::<_, MTU, SLOTS>::new(ListeningLink::new(&queue)),
-        SerialLink::new(port),
-    );
+    let link = SplitLink::new(FragmentedLink::<_, MTU, SLOTS>::new(&queue), SerialLink::new(port));
     let agent = run(Parts { board, chip, window, page, buffers, link, storage, health, marks });
     join(keep_listening(&mut MarkedLink::new(radio, marks), &queue), agent).await.1
 }

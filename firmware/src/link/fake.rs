@@ -30,14 +30,10 @@ impl Link for FakeLink {
         self.sent.push(packet.to_vec());
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         let Some(heard) = self.heard.pop_front() else { pending().await };
         self.received += 1;
         packet[..heard.len()].copy_from_slice(&heard);
-        heard.len()
-    }
-
-    fn arrived(&self) -> Option<Instant> {
-        Some(Instant::from_millis(self.received))
+        (heard.len(), Instant::from_millis(self.received))
     }
 }

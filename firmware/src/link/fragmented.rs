@@ -57,26 +57,20 @@ impl<L: Link, const MTU: usize, const SLOTS: usize> Link for FragmentedLink<L, M
         }
     }
 
-    fn arrived(&self) -> Option<Instant> {
-        Some(Instant::from_micros(self.reassembler.arrival_us()))
-    }
-
     fn radio_state(&self) -> Option<RadioState> {
         self.radio.radio_state()
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        if let Some(whole) = self.reassembler.next_frame() {
-            return copy(whole, packet);
-        }
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
+        let mut received = self.reassembler.next_frame().map(|whole| copy(whole, packet));
         loop {
-            let length = self.radio.receive(&mut self.buffer).await;
-            let arrived = self.radio.arrived().unwrap_or_else(Instant::now);
+            if let Some(length) = received {
+                return (length, Instant::from_micros(self.reassembler.arrival_us()));
+            }
+            let (length, arrived) = self.radio.receive(&mut self.buffer).await;
             // An invalid fragment is dropped; it does not affect the frames being reassembled.
             let whole = self.reassembler.receive_at(arrived.as_micros(), &self.buffer[..length]);
-            if let Ok(Some(whole)) = whole {
-                return copy(whole, packet);
-            }
+            received = whole.unwrap_or(None).map(|whole| copy(whole, packet));
         }
     }
 }
@@ -165,7 +159,7 @@ mod tests {
         let mut link =
             FragmentedLink::<_, { PACKET + 1 }, 1>::new(FakeLink::hearing([[&[1][..], &[7; 32]].concat()]));
         let mut packet = [0; 32];
-        assert_eq!((block_on(link.receive(&mut packet)), packet), (32, [7; 32]));
+        assert_eq!((block_on(link.receive(&mut packet)).0, packet), (32, [7; 32]));
     }
 
     /// Whatever others send between the parts of a frame, it arrives with its own first part.
@@ -178,8 +172,12 @@ mod tests {
                 packets.insert(place, forged.clone());
                 let mut link = FragmentedLink::<_, 31, 4>::new(FakeLink::hearing(packets));
                 let mut packet = [0; 128];
-                while block_on(link.receive(&mut packet)) != 100 {}
-                assert_eq!(link.arrived(), Some(Instant::from_millis(1)), "{forged:?} at {place}");
+                let arrived = loop {
+                    if let (100, arrived) = block_on(link.receive(&mut packet)) {
+                        break arrived;
+                    }
+                };
+                assert_eq!(arrived, Instant::from_millis(1), "{forged:?} at {place}");
             }
         }
     }

@@ -17,14 +17,14 @@ const HEARD: usize = 4;
 #[derive(Debug)]
 struct RadioPacket<const MTU: usize> {
     bytes: Vec<u8, MTU>,
-    arrived: Option<Instant>,
+    arrived: Instant,
 }
 
 /// The queues between a radio and its board: packets of up to `MTU` bytes, of which `SENT` can wait to be sent.
 ///
 /// Most radios lose what is arriving when they are told to stop. A board that waits for its radio and its cable at once stops both
-/// whenever it sends something by the cable: so the radio gets a task of its own, [`keep_listening`], and the board a
-/// [`ListeningLink`].
+/// whenever it sends something by the cable: so the radio gets a task of its own, [`keep_listening`], and the queue
+/// is the board's link.
 #[derive(Debug)]
 pub struct RadioQueue<const MTU: usize, const SENT: usize> {
     heard: Channel<NoopRawMutex, RadioPacket<MTU>, HEARD>,
@@ -45,10 +45,10 @@ impl<const MTU: usize, const SENT: usize> RadioQueue<MTU, SENT> {
         loop {
             match select(&mut event, radio.receive(&mut packet)).await {
                 Either::First(outcome) => return outcome,
-                Either::Second(length) => {
+                Either::Second((length, arrived)) => {
                     self.unheard.set(0);
                     let bytes = Vec::from_slice(&packet[..length.min(MTU)]).unwrap_or_default();
-                    if self.heard.try_send(RadioPacket { bytes, arrived: radio.arrived() }).is_err() {
+                    if self.heard.try_send(RadioPacket { bytes, arrived }).is_err() {
                         warn!("the radio hears more than the board can take: a packet is dropped");
                     }
                 }
@@ -102,24 +102,10 @@ pub async fn keep_listening<R: Link, const MTU: usize, const SENT: usize>(
     }
 }
 
-/// The board's end of a [`RadioQueue`].
-#[derive(Debug)]
-pub struct ListeningLink<'a, const MTU: usize, const SENT: usize> {
-    queue: &'a RadioQueue<MTU, SENT>,
-    arrived: Option<Instant>,
-}
-
-impl<'a, const MTU: usize, const SENT: usize> ListeningLink<'a, MTU, SENT> {
-    /// Creates a link to the radio behind `queue`.
-    #[must_use]
-    pub const fn new(queue: &'a RadioQueue<MTU, SENT>) -> Self {
-        Self { queue, arrived: None }
-    }
-}
-
-impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> {
+/// The board's end of the queues.
+impl<const MTU: usize, const SENT: usize> Link for &RadioQueue<MTU, SENT> {
     fn start(&mut self, _: u16, _: u32, air: AirKind) {
-        self.queue.late.set(match air {
+        self.late.set(match air {
             AirKind::Slots { late } => Some(late),
             AirKind::Host => None,
         });
@@ -132,23 +118,18 @@ impl<const MTU: usize, const SENT: usize> Link for ListeningLink<'_, MTU, SENT> 
     /// Returns at once: a slow radio takes seconds for what the board hands over.
     async fn send_at(&mut self, packet: &[u8], at: Instant) {
         let Ok(packet) = Vec::from_slice(packet) else { return };
-        if self.queue.sent.try_send((packet, at)).is_err() {
+        if self.sent.try_send((packet, at)).is_err() {
             warn!("the radio does not send as fast as it is told to: a packet is dropped");
         }
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
-        let RadioPacket { bytes, arrived } = self.queue.heard.receive().await;
-        self.arrived = arrived;
-        copy(&bytes, packet)
-    }
-
-    fn arrived(&self) -> Option<Instant> {
-        self.arrived
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
+        let RadioPacket { bytes, arrived } = self.heard.receive().await;
+        (copy(&bytes, packet), arrived)
     }
 
     fn radio_state(&self) -> Option<RadioState> {
-        self.queue.radio_state.get()
+        self.radio_state.get()
     }
 }
 
@@ -171,38 +152,58 @@ mod tests {
         }
     }
 
-    /// A radio on which a packet takes a while to arrive, and is lost if the board stops listening meanwhile.
+    /// A radio on which a packet takes a while to arrive, and is lost if the board stops listening meanwhile. Its channel may be busy, and
+    /// it may have lost its settings: then it takes what is sent and hears nothing.
     #[derive(Default)]
-    struct SlowRadio {
+    struct TestRadio {
+        is_busy: bool,
+        is_deaf: bool,
         heard: u8,
-        sent: u32,
+        attempts: u32,
+        restarts: u32,
     }
 
-    impl Link for SlowRadio {
-        async fn send(&mut self, _: &[u8]) {
-            self.sent += 1;
+    impl Link for TestRadio {
+        async fn send(&mut self, packet: &[u8]) {
+            self.try_send_at(packet, Instant::MIN).await;
         }
 
-        async fn receive(&mut self, packet: &mut [u8]) -> usize {
+        async fn try_send_at(&mut self, _: &[u8], _: Instant) -> bool {
+            self.attempts += 1;
+            !self.is_busy
+        }
+
+        async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
+            if self.is_deaf {
+                pending::<()>().await;
+            }
             turns(20).await;
-            self.heard += 1;
+            self.heard = self.heard.wrapping_add(1);
             packet[0] = self.heard;
-            1
+            (1, Instant::from_ticks(self.heard.into()))
         }
 
-        fn arrived(&self) -> Option<Instant> {
-            Some(Instant::from_ticks(self.heard.into()))
+        async fn restart(&mut self) {
+            self.restarts += 1;
+            self.is_deaf = false;
+        }
+
+        fn radio_state(&self) -> Option<RadioState> {
+            Some(RadioState { lqi: Some(7), ..RadioState::default() })
         }
     }
 
-    /// Sends telemetry while frames arrive, and returns what was heard.
-    async fn hear_while_telling(link: &mut SplitLink<impl Link, FakeLink>, packets: usize) -> Vec<u8> {
+    /// Sends telemetry while frames arrive, and returns what was heard and when.
+    async fn hear_while_telling(
+        link: &mut SplitLink<impl Link, FakeLink>,
+        packets: u8,
+    ) -> Vec<(u8, Instant)> {
         let mut heard = Vec::new();
         for _ in 0..1000 {
             let mut packet = [0; 16];
-            if let Either::Second(_) = select(turns(5), link.receive(&mut packet)).await {
-                heard.push(packet[FRAME_OFFSET]);
-                if heard.len() == packets {
+            if let Either::Second((_, arrived)) = select(turns(5), link.receive(&mut packet)).await {
+                heard.push((packet[FRAME_OFFSET], arrived));
+                if packet[FRAME_OFFSET] == packets {
                     break;
                 }
             }
@@ -216,84 +217,47 @@ mod tests {
     /// Regression: whatever was sent by the cable lost what was arriving by radio.
     #[test]
     fn telemetry_loses_no_frame() {
-        let mut bare = SplitLink::new(SlowRadio::default(), FakeLink::default());
+        let mut bare = SplitLink::new(TestRadio::default(), FakeLink::default());
         bare.start(7, 1, SLOTS);
         assert_eq!(block_on(hear_while_telling(&mut bare, 10)), [], "the fault that this link is for");
         let queue = RadioQueue::<8, 2>::default();
-        let mut link = SplitLink::new(ListeningLink::new(&queue), FakeLink::default());
+        let mut link = SplitLink::new(&queue, FakeLink::default());
         link.start(7, 1, SLOTS);
-        let mut radio = SlowRadio::default();
+        let mut radio = TestRadio::default();
         // The radio's task never ends.
         let Either::Second(heard) =
             block_on(select(keep_listening(&mut radio, &queue), hear_while_telling(&mut link, 10)));
-        assert!(heard.iter().copied().eq(1..=10), "{heard:?}");
-        assert_eq!(link.arrived(), Some(Instant::from_ticks(10)));
+        let expected = (1..=10).map(|packet| (packet, Instant::from_ticks(packet.into())));
+        assert_eq!(heard, expected.collect::<Vec<_>>());
     }
 
     #[test]
     fn what_waits_is_sent_and_what_does_not_fit_is_dropped() {
-        let mut radio = SlowRadio::default();
+        let mut radio = TestRadio::default();
         let queue = RadioQueue::<8, 2>::default();
-        let mut link = ListeningLink::new(&queue);
+        let mut link = &queue;
         // Two wait; the third finds no room, and the last is too long.
         for packet in [&[1; 8][..], &[2; 8], &[3; 8], &[4; 9]] {
             block_on(link.send(packet));
         }
         block_on(select(keep_listening(&mut radio, &queue), turns(50)));
-        assert_eq!(radio.sent, 2);
+        assert_eq!(radio.attempts, 2);
         // The board reads nothing meanwhile: the radio is not held up, and the oldest wait.
         block_on(select(keep_listening(&mut radio, &queue), turns(1000)));
         let mut packet = [0; 8];
-        let first = block_on(link.receive(&mut packet));
+        let (first, _) = block_on(link.receive(&mut packet));
         assert_eq!((first, packet[0]), (1, 1));
         assert!(radio.heard > HEARD as u8);
     }
 
-    /// A radio whose channel may be busy, and which may have lost its settings: then it takes what is sent and hears nothing.
-    #[derive(Default)]
-    struct FaultyRadio {
-        is_busy: bool,
-        is_deaf: bool,
-        attempts: u32,
-        restarts: u32,
-    }
-
-    impl Link for FaultyRadio {
-        async fn send(&mut self, packet: &[u8]) {
-            self.try_send_at(packet, Instant::MIN).await;
-        }
-
-        async fn try_send_at(&mut self, _: &[u8], _: Instant) -> bool {
-            self.attempts += 1;
-            !self.is_busy
-        }
-
-        async fn receive(&mut self, _: &mut [u8]) -> usize {
-            if self.is_deaf {
-                pending::<()>().await;
-            }
-            yield_now().await;
-            1
-        }
-
-        async fn restart(&mut self) {
-            self.restarts += 1;
-            self.is_deaf = false;
-        }
-
-        fn radio_state(&self) -> Option<RadioState> {
-            Some(RadioState { lqi: Some(7), ..RadioState::default() })
-        }
-    }
-
     #[test]
     fn a_radio_that_hears_nobody_is_set_up_again() {
-        let mut radio = FaultyRadio { is_deaf: true, ..FaultyRadio::default() };
+        let mut radio = TestRadio { is_deaf: true, ..TestRadio::default() };
         let queue = RadioQueue::<8, 2>::default();
-        let mut link = ListeningLink::new(&queue);
+        let mut link = &queue;
         for sent in 1..4 * SILENT_SENDS {
             block_on(link.send(&[1]));
-            block_on(select(keep_listening(&mut radio, &queue), turns(5)));
+            block_on(select(keep_listening(&mut radio, &queue), turns(50)));
             assert_eq!(radio.restarts, u32::from(sent >= SILENT_SENDS), "after {sent} packets");
             if sent == SILENT_SENDS {
                 assert_eq!(link.radio_state().map(|state| state.restarts), Some(1));
@@ -304,9 +268,9 @@ mod tests {
     #[test]
     fn a_packet_for_a_busy_channel_is_lost_and_counted() {
         for is_busy in [false, true] {
-            let mut radio = FaultyRadio { is_busy, ..FaultyRadio::default() };
+            let mut radio = TestRadio { is_busy, ..TestRadio::default() };
             let queue = RadioQueue::<8, 2>::default();
-            let mut link = ListeningLink::new(&queue);
+            let mut link = &queue;
             block_on(link.send(&[1]));
             block_on(select(keep_listening(&mut radio, &queue), turns(100)));
             let told = link.radio_state().unwrap();
@@ -317,9 +281,9 @@ mod tests {
     /// What is behind a late packet belongs to it, up to the next one with a time.
     #[test]
     fn a_packet_that_is_late_for_its_slot_is_dropped() {
-        let mut radio = FaultyRadio::default();
+        let mut radio = TestRadio::default();
         let queue = RadioQueue::<8, 3>::default();
-        let mut link = ListeningLink::new(&queue);
+        let mut link = &queue;
         link.start(7, 1, SLOTS);
         let sending = async {
             Timer::after(Duration::from_millis(20)).await;

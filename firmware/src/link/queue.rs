@@ -111,8 +111,7 @@ pub(crate) async fn serve<L: Link>(
     loop {
         let receive = async {
             let mail = incoming.send().await;
-            mail.length = link.receive(&mut mail.bytes).await;
-            mail.at = link.arrived().unwrap_or_else(Instant::now);
+            (mail.length, mail.at) = link.receive(&mut mail.bytes).await;
         };
         let due = async {
             let mail = outgoing.receive().await;

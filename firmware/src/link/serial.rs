@@ -2,7 +2,7 @@
 
 use super::{Link, copy};
 use crate::LINE;
-use embassy_time::{Duration, Timer};
+use embassy_time::{Duration, Instant, Timer};
 use embedded_io_async::{Read, Write};
 use fabswarm_shared::wire::stream::{self, Deframer};
 
@@ -49,13 +49,13 @@ impl<P: Read + Write> Link for SerialLink<P> {
     }
 
     // Cancel-safe: what was read is kept in `chunk` and in the deframer before the next await.
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         loop {
             let mut chunk = &self.chunk[self.unread.clone()];
             let found = self.deframer.next_frame(&mut chunk);
             self.unread.start = self.unread.end - chunk.len();
             match found {
-                Some(Ok(frame)) => return copy(frame, packet),
+                Some(Ok(frame)) => return (copy(frame, packet), Instant::now()),
                 // Noise on the line: the next frame is intact.
                 Some(Err(_)) => {}
                 None => match self.port.read(&mut self.chunk).await {

@@ -49,27 +49,25 @@ impl<R: Link, C: Link> Link for SplitLink<R, C> {
         }
     }
 
-    fn arrived(&self) -> Option<Instant> {
-        if self.is_by_radio { self.radio.arrived() } else { None }
-    }
-
     fn radio_state(&self) -> Option<RadioState> {
         if self.is_by_radio { self.radio.radio_state() } else { None }
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         if !self.is_by_radio {
             return self.cable.receive(packet).await;
         }
         loop {
-            let Some(frame) = packet.get_mut(FRAME_OFFSET..) else { return 0 };
+            let Some(frame) = packet.get_mut(FRAME_OFFSET..) else { return (0, Instant::now()) };
             match select(self.radio.receive(frame), self.cable.receive(&mut self.from_cable)).await {
                 // Anyone can send by radio and only frames are sealed: whatever comes from there is taken for a frame.
-                Either::First(length) if length > 0 && write_frame_header(packet).is_ok() => {
-                    return FRAME_OFFSET + length;
+                Either::First((length, arrived)) if length > 0 && write_frame_header(packet).is_ok() => {
+                    return (FRAME_OFFSET + length, arrived);
                 }
                 Either::First(_) => {}
-                Either::Second(length) => return copy(&self.from_cable[..length], packet),
+                Either::Second((length, arrived)) => {
+                    return (copy(&self.from_cable[..length], packet), arrived);
+                }
             }
         }
     }
@@ -113,7 +111,7 @@ mod tests {
             link.start(1, 1, air);
             block_on(link.send(&frame));
             let mut packet = [0; 64];
-            assert_eq!((block_on(link.receive(&mut packet)), packet), (64, [9; 64]));
+            assert_eq!((block_on(link.receive(&mut packet)).0, packet), (64, [9; 64]));
             let expected = match air {
                 AirKind::Host => (vec![], vec![frame.to_vec()]),
                 AirKind::Slots { .. } => (vec![frame[FRAME_OFFSET..].to_vec()], vec![]),
@@ -135,7 +133,7 @@ mod tests {
             let mut link = SplitLink::new(FakeLink::hearing([forged.to_vec()]), cable);
             link.start(1, 1, air);
             let mut packet = [0; 64];
-            let length = block_on(link.receive(&mut packet));
+            let (length, _) = block_on(link.receive(&mut packet));
             let decoded =
                 Packet::decode(&packet[..length]).or_else(|_| Packet::decode_service(&packet[..length]));
             assert_eq!(decoded, Ok(expected), "{air:?}");

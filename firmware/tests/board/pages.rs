@@ -6,7 +6,7 @@ use embassy_futures::{
     block_on,
     select::{Either, select},
 };
-use embassy_time::{Timer, with_timeout};
+use embassy_time::{Instant, Timer, with_timeout};
 use fabswarm_firmware::{Buffers, Parts, health::Health, link::Link, run, storage::BoardStorage};
 use fabswarm_shared::{
     packet::{Boot, Packet},
@@ -89,7 +89,7 @@ impl Link for LooseCable {
         pending().await
     }
 
-    async fn receive(&mut self, _: &mut [u8]) -> usize {
+    async fn receive(&mut self, _: &mut [u8]) -> (usize, Instant) {
         pending().await
     }
 }

@@ -3,7 +3,7 @@
 use core::cell::RefCell;
 use core::convert::Infallible;
 use embassy_futures::{block_on, select::select, yield_now};
-use embassy_time::{Duration, Timer, with_timeout};
+use embassy_time::{Duration, Instant, Timer, with_timeout};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::{
     Buffers, Parts,
@@ -31,9 +31,9 @@ impl<W: Iterator<Item = Packet<'static>>> Link for FakeHost<'_, W> {
         self.heard.borrow_mut().push(packet.to_vec());
     }
 
-    async fn receive(&mut self, packet: &mut [u8]) -> usize {
+    async fn receive(&mut self, packet: &mut [u8]) -> (usize, Instant) {
         match self.words.next() {
-            Some(word) => word.encode(packet).unwrap(),
+            Some(word) => (word.encode(packet).unwrap(), Instant::now()),
             None => core::future::pending().await,
         }
     }
