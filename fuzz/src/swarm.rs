@@ -80,16 +80,8 @@ pub fn config(id: usize, boot: u32, mode: Mode) -> Config {
 
 fn start(config: Config) -> SmallAgent {
     const REWARDS: [[f32; 1]; AGENTS + 1] = [[1.0], [0.5], [-0.25], [0.75], [0.25]];
-    let problem = PolicyEvaluation {
-        features: &[1.0],
-        successors: &[0.5],
-        rewards: &REWARDS[usize::from(config.id)],
-        upper_weight: 1.0,
-        lower_weight: 1.0,
-        regularisation: 0.1,
-        reward_noise: 0.0,
-        seed: 0,
-    };
+    let rewards = &REWARDS[usize::from(config.id)];
+    let problem = PolicyEvaluation { regularisation: 0.1, ..PolicyEvaluation::new(&[1.0], &[0.5], rewards) };
     Agent::new(config, problem, &[0.0; WORDS], heapless::Vec::new()).expect("a problem that fits")
 }
 

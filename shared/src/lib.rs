@@ -27,16 +27,7 @@
 //!
 //! // The value x of a chain with one state, discounted by a half, where the agents see rewards of 1 and 3:
 //! // x = (1 + 3)/2 + x/2, so that x = 4.
-//! let problem = |rewards| PolicyEvaluation {
-//!     features: &[1.0],
-//!     successors: &[0.5],
-//!     rewards,
-//!     upper_weight: 1.0,
-//!     lower_weight: 1.0,
-//!     regularisation: 0.0,
-//!     reward_noise: 0.0,
-//!     seed: 0,
-//! };
+//! let problem = |rewards| PolicyEvaluation::new(&[1.0], &[0.5], rewards);
 //! // Room for decisions of 3 words [x | y | z], and for one peer.
 //! type Small<'a> = Agent<PolicyEvaluation<'a, f32>, Vec<PeerSlot<3>, 1>, 3>;
 //! let start = [0.0; 3];

@@ -166,16 +166,7 @@ pub enum Pace {
 ///     rounds: 1000,
 ///     save_every: 0,
 ///     start: &[0.0; 3],
-///     problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
-///         features: &[1.0],
-///         successors: &[0.5],
-///         rewards: &[1.0],
-///         upper_weight: 1.0,
-///         lower_weight: 1.0,
-///         regularisation: 0.0,
-///         reward_noise: 0.0,
-///         seed: 0,
-///     }),
+///     problem: AnyProblem::PolicyEvaluation(PolicyEvaluation::new(&[1.0], &[0.5], &[1.0])),
 /// };
 /// /// Words are read where they are, so a page starts at a multiple of four bytes.
 /// #[repr(align(4))]

@@ -311,14 +311,10 @@ fn programs() -> Vec<Seed> {
 fn pages() -> Vec<Seed> {
     let features: [f32; 6] = std::array::from_fn(|i| i as f32);
     let policy = PolicyEvaluation {
-        features: &features,
-        successors: &features,
-        rewards: &[0.5, 0.25, -1.0],
-        upper_weight: 1.0,
         lower_weight: 2.0,
         regularisation: 0.1,
-        reward_noise: 0.0,
         seed: 5,
+        ..PolicyEvaluation::new(&features, &features, &[0.5, 0.25, -1.0])
     };
     let superframe = Superframe::plan(&SlotConfig::default()).unwrap();
     let slots = Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 };

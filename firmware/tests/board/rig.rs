@@ -127,14 +127,9 @@ pub(crate) fn page_with(seed: u64, pace: Pace, change: impl FnOnce(&mut Page<'_>
         save_every: 1,
         start: &[0.0; 8],
         problem: AnyProblem::PolicyEvaluation(PolicyEvaluation {
-            features: &features,
-            successors: &features,
-            rewards: &[0.5, 0.25, -1.0],
-            upper_weight: 1.0,
-            lower_weight: 1.0,
             regularisation: 0.1,
-            reward_noise: 0.0,
             seed,
+            ..PolicyEvaluation::new(&features, &features, &[0.5, 0.25, -1.0])
         }),
     };
     change(&mut page);

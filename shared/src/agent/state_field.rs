@@ -75,10 +75,7 @@ enum WordKind {
 /// use fabswarm_shared::agent::{Agent, Config, PeerSlot, StateField};
 /// # use fabswarm_shared::heapless::Vec;
 /// # use fabswarm_shared::problem::PolicyEvaluation;
-/// # let problem = PolicyEvaluation {
-/// #     features: &[1.0], successors: &[0.5], rewards: &[1.0], upper_weight: 1.0, lower_weight: 1.0,
-/// #     regularisation: 0.0, reward_noise: 0.0, seed: 0,
-/// # };
+/// # let problem = PolicyEvaluation::new(&[1.0], &[0.5], &[1.0]);
 /// # let peers: Vec<PeerSlot<3>, 1> = Vec::new();
 /// let agent = Agent::<_, _, 3>::new(Config::founder(0, 1), problem, &[0.5; 3], peers)?;
 /// let mut state = std::vec::Vec::new();

@@ -64,16 +64,7 @@ fn ring_links(id: usize) -> Links {
 }
 
 fn problem(id: usize) -> PolicyEvaluation<'static, f32> {
-    PolicyEvaluation {
-        features: &FEATURES,
-        successors: &SUCCESSORS,
-        rewards: &REWARDS[id],
-        upper_weight: 1.0,
-        lower_weight: 1.0,
-        regularisation: 0.1,
-        reward_noise: 0.0,
-        seed: 0,
-    }
+    PolicyEvaluation { regularisation: 0.1, ..PolicyEvaluation::new(&FEATURES, &SUCCESSORS, &REWARDS[id]) }
 }
 
 fn agent(config: Config) -> Small {

@@ -151,20 +151,25 @@ fn relative_step<S: Scalar>() -> f64 {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::problem::testing::{examples, random};
     use crate::problem::{Mismatch, PolicyEvaluation};
     use std::string::ToString;
 
     /// One state. With noise its gradient of g is not that of its value.
     fn noisy(rewards: &[f32], reward_noise: f32) -> PolicyEvaluation<'_, f32> {
         PolicyEvaluation {
-            features: &[1.0],
-            successors: &[0.5],
-            rewards,
-            upper_weight: 1.0,
-            lower_weight: 1.0,
             regularisation: 0.1,
             reward_noise,
-            seed: 0,
+            ..PolicyEvaluation::new(&[1.0], &[0.5], rewards)
+        }
+    }
+
+    #[test]
+    fn gradients_of_all_problems_match_finite_differences() {
+        for problem in examples::<f64>(&random(1)) {
+            let at: [f64; 32] = random(99);
+            let checked = check_gradients::<_, 64>(&problem, &at[..problem.shape().words()]);
+            assert_eq!(checked, Ok(()), "{problem:?}");
         }
     }
 

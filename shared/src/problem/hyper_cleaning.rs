@@ -68,21 +68,3 @@ impl<S: Scalar> Problem<S> for HyperCleaning<'_, S> {
         axpy(self.regularisation, y, dy);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::problem::testing::{check_gradients, random};
-
-    #[test]
-    fn gradients_match_finite_differences() {
-        let (train, validation) = (random(1, 15), random(2, 9));
-        let problem = HyperCleaning {
-            train: Samples { features: &train, labels: &[0, 1, 2, 1, 0] },
-            validation: Samples { features: &validation, labels: &[2, 1, 0] },
-            classes: Classes(3),
-            regularisation: 0.02,
-        };
-        check_gradients(&problem);
-    }
-}

@@ -64,26 +64,11 @@ impl<S: Scalar> Problem<S> for HyperTuning<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::testing::{check_gradients, random};
-
-    #[test]
-    fn gradients_match_finite_differences() {
-        let (train, validation) = (random(1, 15), random(2, 9));
-        let problem = HyperTuning {
-            train: Samples { features: &train, labels: &[0, 1, 2, 1, 0] },
-            validation: Samples { features: &validation, labels: &[2, 1, 0] },
-            classes: Classes(3),
-        };
-        check_gradients(&problem);
-    }
 
     #[test]
     fn projection_keeps_the_regulariser_non_negative() {
-        let problem = HyperTuning {
-            train: Samples { features: &[1.0], labels: &[0] },
-            validation: Samples { features: &[1.0], labels: &[0] },
-            classes: Classes(2),
-        };
+        let train = Samples { features: &[1.0], labels: &[0] };
+        let problem = HyperTuning { train, validation: train, classes: Classes(2) };
         let mut x = [-0.5];
         problem.project(&mut x);
         assert_eq!(x, [0.0]);

@@ -34,7 +34,21 @@ pub struct PolicyEvaluation<'a, S> {
     pub seed: u64,
 }
 
-impl<S: Scalar> PolicyEvaluation<'_, S> {
+impl<'a, S: Scalar> PolicyEvaluation<'a, S> {
+    /// The problem of these features, successors and rewards: weights of 1, no regularisation and no noise.
+    pub const fn new(features: &'a [S], successors: &'a [S], rewards: &'a [S]) -> Self {
+        Self {
+            features,
+            successors,
+            rewards,
+            upper_weight: S::ONE,
+            lower_weight: S::ONE,
+            regularisation: S::ZERO,
+            reward_noise: S::ZERO,
+            seed: 0,
+        }
+    }
+
     fn states(&self) -> usize {
         self.rewards.len()
     }
@@ -182,32 +196,19 @@ impl<S: Scalar> Problem<S> for PolicyEvaluation<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::testing::{OraclesOnly, check_gradients, random};
-
-    /// Six states with two features.
-    fn problem(numbers: &[f64], reward_noise: f64) -> PolicyEvaluation<'_, f64> {
-        PolicyEvaluation {
-            features: &numbers[..12],
-            successors: &numbers[12..24],
-            rewards: &numbers[24..],
-            upper_weight: 0.7,
-            lower_weight: 1.3,
-            regularisation: 0.1,
-            reward_noise,
-            seed: 9,
-        }
-    }
-
-    #[test]
-    fn gradients_match_finite_differences() {
-        check_gradients(&problem(&random(1, 30), 0.0));
-    }
+    use crate::problem::testing::{OraclesOnly, random};
 
     #[test]
     fn fused_penalty_gradient_equals_the_default() {
-        let numbers = random(1, 30);
-        let problem = problem(&numbers, 0.5);
-        let v = random(4, 14);
+        let numbers: [f64; 30] = random(1);
+        let problem = PolicyEvaluation {
+            upper_weight: 0.7,
+            lower_weight: 1.3,
+            regularisation: 0.1,
+            reward_noise: 0.5,
+            ..PolicyEvaluation::new(&numbers[..12], &numbers[12..24], &numbers[24..])
+        };
+        let v: [f64; 14] = random(4);
         let at = NoiseKey { agent: 3, round: 8 };
         for form in [PenaltyForm::OneSided, PenaltyForm::Symmetric] {
             let penalty = Penalty { lambda: 60.0, normalise: true, form };

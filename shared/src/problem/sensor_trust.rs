@@ -118,23 +118,3 @@ impl<S: Scalar> Problem<S> for SensorTrust<'_, S> {
         axpy(self.regularisation, y, dy);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::problem::testing::{check_gradients, random};
-
-    #[test]
-    fn gradients_match_finite_differences() {
-        let (basis, values) = (random(1, 15), random(2, 5));
-        let (calibrated, truth) = (random(3, 6), random(4, 2));
-        let problem = SensorTrust {
-            readings: Readings { basis: &basis, values: &values },
-            sensor_of: &[0, 1, 0, 1, 1],
-            sensors: 2,
-            calibrated: Readings { basis: &calibrated, values: &truth },
-            regularisation: 0.05,
-        };
-        check_gradients(&problem);
-    }
-}

@@ -2,9 +2,8 @@
 
 extern crate std;
 use super::*;
-use crate::problem::{
-    Classes, HyperCleaning, HyperTuning, PolicyEvaluation, Problem, Readings, Samples, SensorTrust,
-};
+use crate::problem::testing::{examples, random};
+use crate::problem::{Classes, HyperTuning, PolicyEvaluation, Problem, Samples};
 use crate::slots::SlotConfig;
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
@@ -28,16 +27,7 @@ fn page<'a, P>(problem: P) -> Page<'a, P> {
 }
 
 fn policy_evaluation() -> PolicyEvaluation<'static, f32> {
-    PolicyEvaluation {
-        features: &FEATURES,
-        successors: &FEATURES,
-        rewards: &[0.5, 0.25, -1.0],
-        upper_weight: 1.0,
-        lower_weight: 2.0,
-        regularisation: 0.1,
-        reward_noise: 0.0,
-        seed: 5,
-    }
+    PolicyEvaluation::new(&FEATURES, &FEATURES, &[0.5, 0.25, -1.0])
 }
 
 /// A page's bytes at an address that words can be read from.
@@ -68,25 +58,8 @@ fn read_error(bytes: &[u8]) -> Option<Error> {
 
 #[test]
 fn every_problem_round_trips_through_a_page() {
-    let samples = Samples { features: &FEATURES, labels: &[1, 0, 2] };
-    let readings = Readings { basis: &FEATURES, values: &[1.0, 2.0, 3.0] };
-    for problem in [
-        AnyProblem::PolicyEvaluation(policy_evaluation()),
-        AnyProblem::HyperTuning(HyperTuning { train: samples, validation: samples, classes: Classes(3) }),
-        AnyProblem::HyperCleaning(HyperCleaning {
-            train: samples,
-            validation: samples,
-            classes: Classes(3),
-            regularisation: 0.5,
-        }),
-        AnyProblem::SensorTrust(SensorTrust {
-            readings,
-            sensor_of: &[1, 0, 1],
-            sensors: 2,
-            calibrated: readings,
-            regularisation: 0.5,
-        }),
-    ] {
+    let numbers = random(1);
+    for problem in examples(&numbers) {
         let page = page(problem);
         let flash = AlignedBytes::holding(&written(&page));
         let read = Page::read(flash.bytes(), "testing").unwrap();
@@ -205,11 +178,8 @@ fn a_problem_with_more_than_a_page_can_count_is_refused() {
     let refused = page(problem(&many)).write(&mut out);
     assert_eq!(refused, Err(WriteError::Count { what: "states", count: 70_000, most: 65_535 }));
     assert!(page(problem(&many[..65_535])).write(&mut out).is_ok());
-    let classes = HyperTuning {
-        train: Samples { features: &[1.0], labels: &[0] },
-        validation: Samples { features: &[1.0], labels: &[0] },
-        classes: Classes(256),
-    };
+    let train = Samples { features: &[1.0], labels: &[0] };
+    let classes = HyperTuning { train, validation: train, classes: Classes(256) };
     let refused = page(AnyProblem::HyperTuning(classes)).write(&mut out);
     assert_eq!(refused, Err(WriteError::Count { what: "classes", count: 256, most: 255 }));
 }

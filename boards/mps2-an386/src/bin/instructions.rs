@@ -128,16 +128,8 @@ extern "C" fn count_all() -> ! {
         core::array::from_fn(|j| core::array::from_fn(|index| some(index + 90 * j)));
     let sums: [[i32; WORDS]; HEARD] =
         core::array::from_fn(|j| core::array::from_fn(|index| (index * 7919 + j) as i32));
-    let problem = PolicyEvaluation {
-        features: &features,
-        successors: &successors,
-        rewards: &rewards,
-        upper_weight: 1.0,
-        lower_weight: 1.0,
-        regularisation: 0.1,
-        reward_noise: 0.0,
-        seed: 1,
-    };
+    let problem =
+        PolicyEvaluation { regularisation: 0.1, ..PolicyEvaluation::new(&features, &successors, &rewards) };
     let shape: Shape = Problem::<f32>::shape(&problem);
     let any = black_box(AnyProblem::PolicyEvaluation(problem));
     let mut trackers: [i32; WORDS] = core::array::from_fn(|index| index as i32 * 1000 - 20_000);
