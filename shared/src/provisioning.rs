@@ -179,7 +179,7 @@ pub enum Pace {
 /// assert_eq!(Page::read(&flash.0, "another").unwrap_err(), Error::OtherBoard);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Page<'a, P = AnyProblem<'a, f32>> {
     /// The kind of board it is written for: the name in its `board.toml`.
     pub board: &'a str,
@@ -203,8 +203,10 @@ pub struct Page<'a, P = AnyProblem<'a, f32>> {
     /// With more, its decision is: a board that restarts joins with it, as one that has lost the rest of its memory.
     pub save_every: u32,
     /// The decision to start from.
+    #[serde(skip)]
     pub start: &'a [f32],
     /// The agent's problem with its share of the data.
+    #[serde(skip)]
     pub problem: P,
 }
 
@@ -229,17 +231,9 @@ impl<P> core::fmt::Debug for Page<'_, P> {
 #[derive(Serialize, Deserialize)]
 struct Body<'a> {
     schema: u32,
-    board: &'a str,
-    key: Option<[u8; KEY_BYTES]>,
-    key_number: u32,
-    chip: Option<u64>,
-    boot_floor: u32,
-    agent: agent::Config,
-    pace: Pace,
-    rounds: u32,
-    save_every: u32,
-    start_words: u16,
     #[serde(borrow)]
+    page: Page<'a, ()>,
+    start_words: u16,
     constants: ProblemConstants<'a>,
 }
 
@@ -253,6 +247,14 @@ impl<'a> Page<'a> {
     }
 }
 
+impl<'a, P> Page<'a, P> {
+    /// The same settings with another start and problem.
+    fn with<Q>(&self, start: &'a [f32], problem: Q) -> Page<'a, Q> {
+        let Self { board, key, key_number, chip, boot_floor, agent, pace, rounds, save_every, .. } = *self;
+        Page { board, key, key_number, chip, boot_floor, agent, pace, rounds, save_every, start, problem }
+    }
+}
+
 impl<'a, P: PageProblem<'a>> Page<'a, P> {
     /// Reads the page of an agent whose problem is a `P`, as [`Page::read`] does for those of this crate.
     ///
@@ -261,37 +263,26 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
     pub fn read_as(bytes: &'a [u8], board: &str) -> Result<Self, Error> {
         let (words, body) = checked_parts(bytes)?;
         let words: &[f32] = bytemuck::try_cast_slice(words).map_err(|_| Error::Misaligned)?;
-        let body: Body = postcard::from_bytes(body).map_err(|_| Error::Malformed)?;
-        if body.board != board {
+        let Body { schema, page, start_words, constants } =
+            postcard::from_bytes(body).map_err(|_| Error::Malformed)?;
+        if page.board != board {
             return Err(Error::OtherBoard);
         }
-        if body.schema != wire::SCHEMA {
-            return Err(Error::Schema { page: body.schema, firmware: wire::SCHEMA });
+        if schema != wire::SCHEMA {
+            return Err(Error::Schema { page: schema, firmware: wire::SCHEMA });
         }
-        let has_pace = match body.pace {
+        let has_pace = match page.pace {
             Pace::Air => true,
             Pace::Retired => false,
-            Pace::Slots { superframe, .. } => superframe.is_sound() && body.agent.id < superframe.agents,
+            Pace::Slots { superframe, .. } => superframe.is_sound() && page.agent.id < superframe.agents,
         };
         if !has_pace {
             return Err(Error::Malformed);
         }
-        let (start, words) = words.split_at_checked(body.start_words.into()).ok_or(Error::Malformed)?;
-        let problem = P::from_page(PageData::read(body.constants, words))?;
+        let (start, words) = words.split_at_checked(start_words.into()).ok_or(Error::Malformed)?;
+        let problem = P::from_page(PageData::read(constants, words))?;
         problem.check().map_err(|_| Error::Malformed)?;
-        Ok(Self {
-            board: body.board,
-            key: body.key,
-            key_number: body.key_number,
-            chip: body.chip,
-            boot_floor: body.boot_floor,
-            agent: body.agent,
-            pace: body.pace,
-            rounds: body.rounds,
-            save_every: body.save_every,
-            start,
-            problem,
-        })
+        Ok(page.with(start, problem))
     }
 
     /// Writes the page to the start of `out` and returns its length.
@@ -308,20 +299,8 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
             end += WORD_BYTES;
             words += 1;
         }
-        let body = Body {
-            schema: wire::SCHEMA,
-            board: self.board,
-            key: self.key,
-            key_number: self.key_number,
-            chip: self.chip,
-            boot_floor: self.boot_floor,
-            agent: self.agent,
-            pace: self.pace,
-            rounds: self.rounds,
-            save_every: self.save_every,
-            start_words: count("scalars of the start", self.start.len())?,
-            constants: data.constants,
-        };
+        let (page, start_words) = (self.with(&[], ()), count("scalars of the start", self.start.len())?);
+        let body = Body { schema: wire::SCHEMA, page, start_words, constants: data.constants };
         let rest = out.get_mut(end..).ok_or(WriteError::BufferTooSmall)?;
         let bytes = postcard::to_slice(&body, rest).map_err(|_| WriteError::BufferTooSmall)?.len();
         end += bytes;
