@@ -7,7 +7,8 @@ mod socket;
 
 use anyhow::{Context, Result, bail};
 use embassy_executor::Executor;
-use fabswarm_firmware::{Buffers, Parts, health::Health, run, storage::BoardStorage};
+use fabswarm_board_parts::{buffers, flash::BoardFlash};
+use fabswarm_firmware::{Parts, health::Health, run, storage::BoardStorage};
 use std::{env, os::unix::process::CommandExt, path::PathBuf, process::Command};
 
 /// The kernel buffers what arrives, and a sender of more has to wait.
@@ -27,7 +28,7 @@ impl Health for ProcessHealth {
     }
 }
 
-type Board = Parts<'static, socket::NativeLink, flash::FileFlash, ProcessHealth>;
+type Board = Parts<'static, socket::NativeLink, BoardFlash<flash::FileFlash>, ProcessHealth>;
 
 #[embassy_executor::task]
 async fn agent(board: Board) {
@@ -53,10 +54,10 @@ fn main() -> Result<()> {
         chip,
         window: WINDOW,
         page: bytemuck::cast_slice(page.leak()),
-        buffers: Box::leak(Box::new(Buffers::new())),
+        buffers: buffers(),
         link: socket::NativeLink::connect(socket, chip.is_some())
             .with_context(|| format!("cannot connect to the host at {}", socket.display()))?,
-        storage: BoardStorage::new(flash),
+        storage: BoardStorage::new(flash.into_board_flash()),
         health: ProcessHealth,
         marks: None,
     };
