@@ -2,20 +2,23 @@
 #![no_std]
 #![no_main]
 
-mod radio;
-
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_futures::join::join;
 use embassy_rp::{
     bind_interrupts, dma,
+    gpio::{Input, Level, Output, Pull},
     peripherals::{DMA_CH0, DMA_CH1},
     spi::{self, Spi},
 };
-use fabswarm_board_parts::lora;
+use fabswarm_board_parts::lora::{self, RadioBus, TimedPins};
 use fabswarm_chip_rp::{
     flash::{self, FLASH_ADDRESS, QspiFlash},
     health, usb,
+};
+use lora_phy::{
+    iv::GenericSx126xInterfaceVariant,
+    sx126x::{self, Sx126x, Sx1262, TcxoCtrlVoltage},
 };
 
 bind_interrupts!(struct Interrupts {
@@ -44,7 +47,24 @@ async fn main(_spawner: Spawner) {
         Interrupts,
         spi::Config::default(),
     );
-    let radio = radio::start(spi, pico.PIN_3, pico.PIN_15, pico.PIN_20, pico.PIN_2);
+    let mut select = Output::new(pico.PIN_3, Level::High);
+    let bus = RadioBus { bus: spi, select: move |is_selected: bool| select.set_level((!is_selected).into()) };
+    // Waveshare's Pico-LoRa-SX1262, which sits below the Pico: reset, interrupt, busy. It switches its antenna by itself.
+    let pins = GenericSx126xInterfaceVariant::new(
+        Output::new(pico.PIN_15, Level::High),
+        Input::new(pico.PIN_20, Pull::None),
+        Input::new(pico.PIN_2, Pull::None),
+        None,
+        None,
+    );
+    let pins = TimedPins(pins.expect("the pins are outputs and inputs"));
+    let config = sx126x::Config {
+        chip: Sx1262,
+        tcxo_ctrl: Some(TcxoCtrlVoltage::Ctrl1V7),
+        use_dcdc: true,
+        rx_boost: false,
+    };
+    let radio = Sx126x::new(bus, pins, config);
     let parts = board::parts(chip, usb::WINDOW, (), flash, FLASH_ADDRESS, health);
     join(device, lora::run(radio, board::LORA, port, parts)).await.1
 }
