@@ -249,10 +249,8 @@ where
 
     /// The mass that it collected since this round began, in ascending order of senders.
     pub fn collections(&self) -> impl Iterator<Item = Collection<'_>> {
-        let active = (0..self.ledger.peers.active()).map(|index| self.ledger.peers.active_at(index));
-        active
-            .filter(|(_, reception)| reception.is_collected)
-            .filter_map(|(peer, _)| self.collection_of(peer))
+        let collected = self.ledger.peers.active().filter(|(_, reception)| reception.is_collected);
+        collected.filter_map(|(peer, _)| self.collection_of(peer))
     }
 
     fn collection_of<'p>(&self, peer: &'p Peer<WORDS>) -> Option<Collection<'p>> {

@@ -138,9 +138,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         self.sent = self.v;
         self.sigma = [0; WORDS];
         self.carry = [0; WORDS];
-        for index in 0..self.peers.active() {
-            self.peers.active_at_mut(index).1.reset();
-        }
+        self.peers.for_each_active(|_, reception| reception.reset());
         for place in 0..self.peers.count() {
             self.peers.get_mut(place).reset();
         }
@@ -166,11 +164,6 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
     pub(super) fn taken(&self, at: usize) -> Option<(u32, u32)> {
         let peer = self.peers.get(at);
         peer.taken_round.map(|round| (round, peer.taken_at))
-    }
-
-    /// Receptions of this round, in ascending order of senders.
-    pub(super) fn receptions(&self) -> impl Iterator<Item = (&Peer<WORDS>, &Reception<WORDS>)> {
-        (0..self.peers.active()).map(|index| self.peers.active_at(index))
     }
 
     /// Decodes the payload that the peer at a place sent in `round`. Returns [`Received::Taken`] if it is to be taken with
@@ -223,10 +216,8 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
     /// Goes on in a later round: of the frames that wait, mass alone is taken.
     pub(super) fn skip_rounds(&mut self) {
         let words = self.words();
-        for index in 0..self.peers.active() {
-            let (peer, reception) = self.peers.active_at_mut(index);
-            reception.skip(peer, words, &mut self.t[..words]);
-        }
+        let t = &mut self.t[..words];
+        self.peers.for_each_active(|peer, reception| reception.skip(peer, words, t));
     }
 
     /// Ends `round`, Algorithm 1 on the `heard` decisions that came in it: pull, and the next gradient.
@@ -241,11 +232,9 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         let exchanged = self.shape.exchanged();
         let words = exchanged.len();
         if config.phases.pulls(round) {
-            let peers = &self.peers;
-            let fresh = (0..peers.active()).map(|index| peers.active_at(index).1);
-            let fresh = fresh.filter(|reception| reception.is_fresh);
+            let fresh = self.peers.active().filter(|(_, reception)| reception.is_fresh);
             let sums = &mut self.sent[exchanged.clone()];
-            gather::<1, _>(sums, fresh.map(|reception: &Reception<WORDS>| &reception.v[..words]));
+            gather::<1, _>(sums, fresh.map(|(_, reception)| &reception.v[..words]));
             scaled(pull_weight(usize::from(heard)), sums, &mut self.v[exchanged.clone()]);
         }
         match config.order {
@@ -309,9 +298,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
         round: u32,
         is_waiting: bool,
     ) -> (bool, Option<Fault>) {
-        for index in 0..self.peers.active() {
-            self.peers.active_at_mut(index).1.begin_round();
-        }
+        self.peers.for_each_active(|_, reception| reception.begin_round());
         if is_waiting {
             self.sent = self.v;
             return (true, None);
@@ -337,13 +324,13 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
             let (carry, sigma) = (&mut self.carry[..words], &mut self.sigma[..words]);
             ledger::give(&self.share_weights, granularity, t, carry, sigma);
         }
-        for index in 0..self.peers.active() {
-            let (peer, reception) = self.peers.active_at_mut(index);
-            reception.take_early(peer, round, words, &mut self.t[..words]);
+        let t = &mut self.t[..words];
+        self.peers.for_each_active(|peer, reception| {
+            reception.take_early(peer, round, words, t);
             if reception.is_heard {
                 peer.taken_at = round;
             }
-        }
+        });
         if config.width == Width::Full {
             self.peers.deactivate_idle();
         }

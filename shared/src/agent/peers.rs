@@ -184,14 +184,11 @@ pub trait Peers<const WORDS: usize> {
     /// The peer at a place with its reception, which is active from here on.
     fn activate(&mut self, place: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
 
-    /// How many receptions are active.
-    fn active(&self) -> usize;
+    /// The active receptions with their peers, in ascending order of senders.
+    fn active(&self) -> impl Iterator<Item = (&Peer<WORDS>, &Reception<WORDS>)> + Clone;
 
-    /// An active reception with its peer, in ascending order of senders.
-    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>);
-
-    /// The same, for writing.
-    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>);
+    /// Passes them to `visit`, for writing.
+    fn for_each_active(&mut self, visit: impl FnMut(&mut Peer<WORDS>, &mut Reception<WORDS>));
 
     /// May deactivate receptions that are [idle](Reception::is_idle), where payloads do not build on each other.
     fn deactivate_idle(&mut self) {}
@@ -246,17 +243,12 @@ impl<const WORDS: usize, const MEMBERS: usize> Peers<WORDS> for heapless::Vec<Pe
         (peer, reception)
     }
 
-    fn active(&self) -> usize {
-        self.len()
+    fn active(&self) -> impl Iterator<Item = (&Peer<WORDS>, &Reception<WORDS>)> + Clone {
+        self.iter().map(|PeerSlot { peer, reception }| (peer, reception))
     }
 
-    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
-        let PeerSlot { peer, reception } = &self[index];
-        (peer, reception)
-    }
-
-    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
-        self.activate(index)
+    fn for_each_active(&mut self, mut visit: impl FnMut(&mut Peer<WORDS>, &mut Reception<WORDS>)) {
+        self.iter_mut().for_each(|PeerSlot { peer, reception }| visit(peer, reception));
     }
 }
 
@@ -294,16 +286,12 @@ impl<L: Peers<WORDS>, const WORDS: usize> Peers<WORDS> for &mut L {
         (**self).activate(place)
     }
 
-    fn active(&self) -> usize {
+    fn active(&self) -> impl Iterator<Item = (&Peer<WORDS>, &Reception<WORDS>)> + Clone {
         (**self).active()
     }
 
-    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
-        (**self).active_at(index)
-    }
-
-    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
-        (**self).active_at_mut(index)
+    fn for_each_active(&mut self, visit: impl FnMut(&mut Peer<WORDS>, &mut Reception<WORDS>)) {
+        (**self).for_each_active(visit);
     }
 
     fn deactivate_idle(&mut self) {

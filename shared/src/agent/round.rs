@@ -27,7 +27,7 @@ where
     #[cfg_attr(microcontroller, inline(never))]
     pub fn end_round(&mut self) -> Report {
         let (round, epoch) = (self.round(), self.epoch());
-        let heard = self.ledger.receptions().filter(|(_, reception)| reception.is_fresh).count() as u16;
+        let heard = self.ledger.peers.active().filter(|(_, reception)| reception.is_fresh).count() as u16;
         if self.fault.is_none() {
             self.membership.settle_alone();
             if !self.is_waiting() {
@@ -51,14 +51,14 @@ where
 
     /// Whether frames of this round waited for it to begin: then the swarm is one round ahead.
     pub fn is_behind(&self) -> bool {
-        self.ledger.receptions().any(|(_, reception)| reception.is_heard)
+        self.ledger.peers.active().any(|(_, reception)| reception.is_heard)
     }
 
     /// Starts a round: gives this round's share away, if there is one, and takes what came early.
     pub(super) fn begin_round(&mut self) {
         let (has_news, fault) = self.ledger.begin_round(&self.config, self.round(), self.is_waiting());
         self.fault = self.fault.or(fault);
-        let early = self.ledger.receptions().filter(|(_, reception)| reception.is_heard);
+        let early = self.ledger.peers.active().filter(|(_, reception)| reception.is_heard);
         self.membership.begin_round(has_news, early.map(|(peer, _)| peer.sender));
     }
 

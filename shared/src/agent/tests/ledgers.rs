@@ -40,7 +40,7 @@ fn exchange(ledgers: &mut [(Config, Ledger)], now: u32, hears: impl Fn(usize, us
         }
     }
     for (id, (config, ledger)) in ledgers.iter_mut().enumerate() {
-        let heard = ledger.receptions().count() as u16;
+        let heard = ledger.peers.active().count() as u16;
         ledger.end_round(config, &problem(id), now, heard).unwrap();
         assert_eq!(ledger.begin_round(config, now + 1, false), (true, None));
     }

@@ -96,19 +96,15 @@ impl<const WORDS: usize> Peers<WORDS> for HeapPeers<WORDS> {
         (peer, &mut self.active[index].2)
     }
 
-    fn active(&self) -> usize {
-        self.active.len()
+    fn active(&self) -> impl Iterator<Item = (&Peer<WORDS>, &Reception<WORDS>)> + Clone {
+        self.active.iter().map(|(_, place, reception)| (self.get(usize::from(*place)), &**reception))
     }
 
-    fn active_at(&self, index: usize) -> (&Peer<WORDS>, &Reception<WORDS>) {
-        let (_, place, reception) = &self.active[index];
-        (self.get(usize::from(*place)), reception)
-    }
-
-    fn active_at_mut(&mut self, index: usize) -> (&mut Peer<WORDS>, &mut Reception<WORDS>) {
-        let (_, place, reception) = &mut self.active[index];
-        let place = usize::from(*place);
-        (&mut self.blocks[place / Self::BLOCK][place % Self::BLOCK], reception)
+    fn for_each_active(&mut self, mut visit: impl FnMut(&mut Peer<WORDS>, &mut Reception<WORDS>)) {
+        for (_, place, reception) in &mut self.active {
+            let place = usize::from(*place);
+            visit(&mut self.blocks[place / Self::BLOCK][place % Self::BLOCK], reception);
+        }
     }
 
     fn deactivate_idle(&mut self) {
