@@ -3,14 +3,6 @@
 use super::{NoiseKey, Penalty, PenaltyForm, Problem};
 use crate::scalar::Scalar;
 
-/// A gradient of a problem, by the function that computes it.
-#[derive(Clone, Copy)]
-enum CheckedOracle {
-    Upper,
-    Lower,
-    Penalty(PenaltyForm),
-}
-
 /// A fault of a problem or of its gradients.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -68,74 +60,78 @@ pub fn check_gradients<S: Scalar, const ROOM: usize>(
     if words > ROOM {
         return Err(GradientCheckError::Room { words });
     }
-    let mut memory = [[S::ZERO; ROOM]; 3];
-    let [point, gradient, scratch] = &mut memory;
+    let [mut point, mut gradient, mut scratch] = [[S::ZERO; ROOM]; 3];
     let (point, gradient) = (&mut point[..shape.words()], &mut gradient[..shape.words()]);
-    let moment = NoiseKey { agent: 0, round: 0 };
-    let (one_sided, symmetric) = (PenaltyForm::OneSided, PenaltyForm::Symmetric);
-    for (name, oracle) in [
-        ("upper_gradient", CheckedOracle::Upper),
-        ("lower_gradient", CheckedOracle::Lower),
-        ("penalty_gradient", CheckedOracle::Penalty(one_sided)),
-        ("penalty_gradient", CheckedOracle::Penalty(symmetric)),
-    ] {
-        let penalty = |form| Penalty { lambda: S::from_f64(3.0), normalise: true, form };
-        let (x, y, _) = shape.split(at);
-        let (dx, dy, _) = shape.split_mut(gradient);
-        match oracle {
-            CheckedOracle::Upper => problem.upper_gradient(x, y, dx, dy, scratch),
-            CheckedOracle::Lower => problem.lower_gradient(moment, x, y, dx, dy, scratch),
-            CheckedOracle::Penalty(form) => {
-                problem.penalty_gradient(&penalty(form), moment, at, gradient, scratch);
-            }
-        }
-        let mut value = |v: &[S]| {
+    let (scratch, both, moment) = (&mut scratch, shape.x + shape.y, NoiseKey { agent: 0, round: 0 });
+    let (x, y, _) = shape.split(at);
+
+    let (dx, dy, _) = shape.split_mut(gradient);
+    problem.upper_gradient(x, y, dx, dy, scratch);
+    compare(
+        "upper_gradient",
+        (at, point),
+        &gradient[..both],
+        |_| 1.0,
+        |v| problem.upper_value(&v[..shape.x], &v[shape.x..both], scratch),
+    )?;
+    let (dx, dy, _) = shape.split_mut(gradient);
+    problem.lower_gradient(moment, x, y, dx, dy, scratch);
+    compare(
+        "lower_gradient",
+        (at, point),
+        &gradient[..both],
+        |_| 1.0,
+        |v| problem.lower_value(&v[..shape.x], &v[shape.x..both], scratch),
+    )?;
+    for form in [PenaltyForm::OneSided, PenaltyForm::Symmetric] {
+        let penalty = Penalty { lambda: S::from_f64(3.0), normalise: true, form };
+        problem.penalty_gradient(&penalty, moment, at, gradient, scratch);
+        // y and z count half in the symmetric L; z ascends: its part of d is minus the derivative.
+        let share = if form == PenaltyForm::Symmetric { 2.0 } else { 1.0 };
+        let factor = |word| match word {
+            word if word < shape.x => 1.0,
+            word if word < both => share,
+            _ => -share,
+        };
+        compare("penalty_gradient", (at, point), gradient, factor, |v| {
             let (x, y, z) = shape.split(v);
-            match oracle {
-                CheckedOracle::Upper => problem.upper_value(x, y, scratch),
-                CheckedOracle::Lower => problem.lower_value(x, y, scratch),
-                CheckedOracle::Penalty(form) => {
-                    let scale = penalty(form).scale();
-                    let gap = problem.lower_value(x, y, scratch) - problem.lower_value(x, z, scratch);
-                    let upper = problem.upper_value(x, y, scratch) * scale;
-                    match form {
-                        PenaltyForm::OneSided => upper + gap,
-                        PenaltyForm::Symmetric => {
-                            let twin = problem.upper_value(x, z, scratch) * scale;
-                            S::from_f64(0.5) * (upper + twin + gap)
-                        }
-                    }
+            let gap = problem.lower_value(x, y, scratch) - problem.lower_value(x, z, scratch);
+            let one_sided = problem.upper_value(x, y, scratch) * penalty.scale() + gap;
+            match form {
+                PenaltyForm::OneSided => one_sided,
+                PenaltyForm::Symmetric => {
+                    S::from_f64(0.5) * (one_sided + problem.upper_value(x, z, scratch) * penalty.scale())
                 }
             }
-            .to_f64()
-        };
-        let checked =
-            if matches!(oracle, CheckedOracle::Penalty(_)) { shape.words() } else { shape.x + shape.y };
-        for word in 0..checked {
-            point.copy_from_slice(at);
-            let step = relative_step::<S>() * at[word].to_f64().abs().max(1.0);
-            // The step after rounding.
-            let (after, before) = (at[word] + S::from_f64(step), at[word] - S::from_f64(step));
-            point[word] = after;
-            let above = value(point);
-            point[word] = before;
-            let below = value(point);
-            let slope = (above - below) / (after.to_f64() - before.to_f64());
-            // y and z count half in the symmetric L; z ascends: its part of d is minus the derivative.
-            let is_symmetric = matches!(oracle, CheckedOracle::Penalty(PenaltyForm::Symmetric));
-            let share = if is_symmetric { 2.0 } else { 1.0 };
-            let expected = match word {
-                word if word < shape.x => slope,
-                word if word < shape.x + shape.y => share * slope,
-                _ => -share * slope,
-            };
-            let found = gradient[word].to_f64();
-            let tolerance = 0.02 * relative_step::<S>() * expected.abs().max(above.abs()).max(1.0);
-            let is_near = (found - expected).abs() < tolerance;
-            // NaN is near to nothing.
-            if !is_near {
-                return Err(GradientCheckError::Gradient { oracle: name, word, found, expected });
-            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Compares a gradient at `at` with central differences of `value`, each times the `factor` of its word.
+fn compare<S: Scalar>(
+    oracle: &'static str,
+    (at, point): (&[S], &mut [S]),
+    gradient: &[S],
+    factor: impl Fn(usize) -> f64,
+    mut value: impl FnMut(&[S]) -> S,
+) -> Result<(), GradientCheckError> {
+    for (word, found) in gradient.iter().enumerate() {
+        point.copy_from_slice(at);
+        let step = relative_step::<S>() * at[word].to_f64().abs().max(1.0);
+        // The step after rounding.
+        let (after, before) = (at[word] + S::from_f64(step), at[word] - S::from_f64(step));
+        point[word] = after;
+        let above = value(point).to_f64();
+        point[word] = before;
+        let below = value(point).to_f64();
+        let expected = factor(word) * (above - below) / (after.to_f64() - before.to_f64());
+        let found = found.to_f64();
+        let tolerance = 0.02 * relative_step::<S>() * expected.abs().max(above.abs()).max(1.0);
+        let is_near = (found - expected).abs() < tolerance;
+        // NaN is near to nothing.
+        if !is_near {
+            return Err(GradientCheckError::Gradient { oracle, word, found, expected });
         }
     }
     Ok(())
