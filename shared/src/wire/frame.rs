@@ -222,26 +222,14 @@ impl<'a> Frame<'a> {
                 header.data(data)?;
                 header.bytes(payload)?;
             }
-            Self::Hello(Hello {
-                sender,
-                boot,
-                member_of,
-                rounds_left,
-                epoch,
-                round,
-                schema,
-                x,
-                y,
-                x_is_local,
-                echo,
-            }) => {
-                header.numbers(&[1, sender.into(), boot])?;
-                header.epoch(member_of)?;
-                header.numbers(&[rounds_left.into()])?;
-                header.epoch(epoch)?;
-                let [x, y] = [x, y].map(u32::from);
-                header.numbers(&[round, schema, x, y, x_is_local.into(), echo.is_some().into()])?;
-                if let Some(challenge) = echo {
+            Self::Hello(hello) => {
+                header.numbers(&[1, hello.sender.into(), hello.boot])?;
+                header.epoch(hello.member_of)?;
+                header.numbers(&[hello.rounds_left.into()])?;
+                header.epoch(hello.epoch)?;
+                header.numbers(&[hello.round, hello.schema, hello.x.into(), hello.y.into()])?;
+                header.numbers(&[hello.x_is_local.into(), hello.echo.is_some().into()])?;
+                if let Some(challenge) = hello.echo {
                     header.numbers(&challenge.numbers())?;
                 }
             }
