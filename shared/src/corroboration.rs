@@ -59,27 +59,3 @@ impl Claim {
         self.support.is_enough()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_claim_needs_three_rounds_that_continue_it() {
-        let mut claim = Claim::default();
-        assert!(!claim.observe(5000, 64, 1));
-        assert!((0..100).all(|_| !claim.observe(5000, 64, 1)), "one round is one voice");
-        assert!(!claim.observe(5001, 64, 2));
-        assert!(claim.observe(5002, 64, 3));
-        assert!(!claim.observe(5067, 64, 4), "another claim begins anew");
-    }
-
-    #[test]
-    fn a_claim_that_nobody_repeats_is_over() {
-        let mut support = Corroboration::default();
-        assert!(support.is_over(0, u32::MAX), "there is none");
-        support = Corroboration::begun(5);
-        assert_eq!([5, 13, 14, 4].map(|now| support.is_over(now, 8)), [false, false, true, true]);
-        assert!(support.repeat(13) && !support.is_over(21, 8));
-    }
-}

@@ -111,16 +111,6 @@ mod tests {
     use crate::graph::Topology;
 
     #[test]
-    fn the_logarithm_is_that_of_the_library() {
-        for draw in 0..DRAWS - 1 {
-            let number = (draw + 1) as f32 / DRAWS as f32;
-            let exact = f64::from(number).log2();
-            assert!((f64::from(log2(number)) / exact - 1.0).abs() < 1e-6, "{number}");
-        }
-        assert_eq!(log2(1.0), 0.0);
-    }
-
-    #[test]
     fn the_number_passed_over_is_geometric() {
         for probability in [0.001, 0.05, 0.3, 0.9] {
             let mean_skip = mean_skip(probability);

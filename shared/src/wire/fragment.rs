@@ -116,21 +116,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_that_fits_costs_one_byte() {
-        let mut out = [0; 125];
-        let mut fragmenter = Fragmenter::new(&[7; 124], 3, 4, 125).unwrap();
-        assert_eq!(fragmenter.next_packet(&mut out).unwrap().unwrap().len(), 125);
-        assert_eq!(fragmenter.next_packet(&mut out), Ok(None));
-    }
-
-    #[test]
-    fn packet_counts_of_real_links() {
-        // A sealed f32 frame of 45 words each on Bluetooth, 802.15.4, ESP-NOW and LoRa.
-        let counts = [31, 125, 250, 255].map(|mtu| packets(381, mtu).unwrap());
-        assert_eq!(counts, [16, 4, 2, 2]);
-    }
-
-    #[test]
     fn boots_start_far_apart() {
         for (boot, earlier) in (1..=64).flat_map(|boot| (1..boot).map(move |earlier| (boot, earlier))) {
             let apart = first_number(boot).wrapping_sub(first_number(earlier)) as i16;
