@@ -26,20 +26,28 @@ impl Node {
         (true_us * self.rate + self.ahead_us) as u64
     }
 
-    fn due_true(&self) -> f64 {
-        (self.schedule.due().at_us as f64 - self.ahead_us) / self.rate
+    /// The true time at which a task of this node is due.
+    fn due_true(&self, schedule: &SlotSchedule) -> f64 {
+        (schedule.due().at_us as f64 - self.ahead_us) / self.rate
     }
 
     /// The true time at which its present superframe began, modulo the nominal length.
     fn phase(&self, length_us: f64) -> f64 {
         let offset = self.schedule.superframe().tail_at_us() as f64;
         let mut probe = self.schedule.clone();
-        while probe.due().task != SlotTask::EndRound {
-            probe.complete();
-        }
-        let end = (probe.due().at_us as f64 - self.ahead_us) / self.rate;
-        (end - offset).rem_euclid(length_us)
+        complete_slots(&mut probe);
+        (self.due_true(&probe) - offset).rem_euclid(length_us)
     }
+}
+
+/// Goes to the end of the superframe. Returns whether something is sent before.
+fn complete_slots(schedule: &mut SlotSchedule) -> bool {
+    let mut sends = false;
+    while schedule.due().task != SlotTask::EndRound {
+        schedule.complete();
+        sends = true;
+    }
+    sends
 }
 
 struct Nodes {
@@ -53,7 +61,8 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn new(superframe: Superframe, starts_us: &[f64], ppm: f64, seed: u64) -> Self {
+    fn new(starts_us: &[f64], ppm: f64, seed: u64) -> Self {
+        let superframe = superframe(starts_us.len() as u16);
         let mut draw = Stream::new(seed, 0, 0, Purpose::Clock);
         let nodes = starts_us
             .iter()
@@ -73,7 +82,7 @@ impl Nodes {
         loop {
             let due = (0..self.nodes.len())
                 .filter(|&node| self.nodes[node].is_on)
-                .map(|node| (node, self.nodes[node].due_true()))
+                .map(|node| (node, self.nodes[node].due_true(&self.nodes[node].schedule)))
                 .min_by(|a, b| a.1.total_cmp(&b.1));
             let Some((sender, at)) = due.filter(|&(_, at)| at < until_us) else {
                 self.now_us = until_us;
@@ -112,10 +121,19 @@ impl Nodes {
         assert!(spread < share * f64::from(guard), "{what}: {spread} µs of {guard}, {:?}", self.roots());
     }
 
+    /// The nominal length of a superframe.
+    fn length_us(&self) -> f64 {
+        self.nodes[0].schedule.superframe().length_us() as f64
+    }
+
+    fn on(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.is_on)
+    }
+
     /// The largest difference between the starts of two agents' superframes.
     fn spread_us(&self) -> f64 {
-        let length = self.nodes[0].schedule.superframe().length_us() as f64;
-        let on: Vec<_> = self.nodes.iter().filter(|node| node.is_on).map(|node| node.phase(length)).collect();
+        let length = self.length_us();
+        let on: Vec<_> = self.on().map(|node| node.phase(length)).collect();
         let apart = |a: &f64, b: &f64| {
             let apart = (a - b).rem_euclid(length);
             apart.min(length - apart)
@@ -124,12 +142,11 @@ impl Nodes {
     }
 
     fn roots(&self) -> Vec<u16> {
-        self.nodes.iter().filter(|node| node.is_on).map(|node| node.schedule.stamp().root).collect()
+        self.on().map(|node| node.schedule.stamp().root).collect()
     }
 
     fn numbers_agree(&self) -> bool {
-        let numbers: Vec<_> =
-            self.nodes.iter().filter(|node| node.is_on).map(|node| node.schedule.number()).collect();
+        let numbers: Vec<_> = self.on().map(|node| node.schedule.number()).collect();
         numbers.iter().all(|&number| number.abs_diff(numbers[0]) <= 1)
     }
 }
@@ -143,15 +160,14 @@ proptest! {
 
     #[test]
     fn agents_with_poor_clocks_synchronise(
-        agents in 2u16..12,
+        agents in 2usize..12,
         seed: u64,
         starts in proptest::collection::vec(0.0..2e6f64, 12),
         loss in 0.0..0.3f64,
         reach in 1usize..12,
     ) {
-        let superframe = superframe(agents);
-        let length = superframe.length_us() as f64;
-        let mut nodes = Nodes::new(superframe, &starts[..usize::from(agents)], 40.0, seed);
+        let mut nodes = Nodes::new(&starts[..agents], 40.0, seed);
+        let length = nodes.length_us();
         nodes.loss = loss;
         nodes.hears = Box::new(move |receiver, sender| receiver.abs_diff(sender) <= reach);
         nodes.run_until(2e6 + 150.0 * length);
@@ -167,10 +183,9 @@ proptest! {
     }
 
     #[test]
-    fn a_dead_root_is_given_up_without_a_jump(agents in 3u16..12, seed: u64, loss in 0.0..0.3f64) {
-        let superframe = superframe(agents);
-        let length = superframe.length_us() as f64;
-        let mut nodes = Nodes::new(superframe, &vec_of(agents, 0.0), 40.0, seed);
+    fn a_dead_root_is_given_up_without_a_jump(agents in 3usize..12, seed: u64, loss in 0.0..0.3f64) {
+        let mut nodes = Nodes::new(&[0.0; 12][..agents], 40.0, seed);
+        let length = nodes.length_us();
         nodes.loss = loss;
         nodes.run_until(100.0 * length);
         nodes.nodes[0].is_on = false;
@@ -184,11 +199,9 @@ proptest! {
 
     #[test]
     fn two_halves_that_meet_merge(seed: u64, apart in 0.0..1.0f64, lead in 0u32..500) {
-        let superframe = superframe(8);
-        let length = superframe.length_us() as f64;
+        let length = superframe(8).length_us() as f64;
         let later = (f64::from(lead) + apart) * length;
-        let starts: Vec<_> = (0..8).map(|id| if id < 4 { later } else { 0.0 }).collect();
-        let mut nodes = Nodes::new(superframe, &starts, 40.0, seed);
+        let mut nodes = Nodes::new(&[[later; 4], [0.0; 4]].concat(), 40.0, seed);
         nodes.hears = Box::new(|receiver, sender| (receiver < 4) == (sender < 4));
         nodes.run_until(later + 50.0 * length);
         prop_assert_eq!(nodes.roots(), [0, 0, 0, 0, 4, 4, 4, 4]);
@@ -253,10 +266,6 @@ proptest! {
     }
 }
 
-fn vec_of(agents: u16, start: f64) -> Vec<f64> {
-    std::vec![start; usize::from(agents)]
-}
-
 #[test]
 fn frame_with_zeros_before_its_sender_keeps_its_superframe() {
     let mut frame = [0; 64];
@@ -308,26 +317,17 @@ fn agents_that_start_together_and_send_at_once_hear_each_other() {
     let superframe = superframe(2);
     let slot = f64::from(superframe.slot_us);
     let length = superframe.length_us() as f64;
-    let mut nodes = Nodes::new(superframe, &[slot + length, 0.0], 0.0, 1);
+    let mut nodes = Nodes::new(&[slot + length, 0.0], 0.0, 1);
     nodes.hears = Box::new(|_, _| false);
     nodes.run_until(40.0 * length);
-    let quiet = |node: &Node| {
-        let mut schedule = node.schedule.clone();
-        while schedule.due().task != SlotTask::EndRound {
+    let [one, other] = [0, 1].map(|id| {
+        let mut schedule = nodes.nodes[id].schedule.clone();
+        complete_slots(&mut schedule);
+        [(); 64].map(|()| {
             schedule.complete();
-        }
-        (0..64)
-            .map(|_| {
-                schedule.complete();
-                let sends = schedule.due().task != SlotTask::EndRound;
-                while schedule.due().task != SlotTask::EndRound {
-                    schedule.complete();
-                }
-                sends
-            })
-            .collect::<Vec<_>>()
-    };
-    let (one, other) = (quiet(&nodes.nodes[0]), quiet(&nodes.nodes[1]));
-    let heard = one.iter().zip(&other).filter(|(one, other)| **one && !**other).count();
+            complete_slots(&mut schedule)
+        })
+    });
+    let heard = one.into_iter().zip(other).filter(|(one, other)| *one && !*other).count();
     assert!((8..=30).contains(&heard), "{heard} of 64 superframes");
 }

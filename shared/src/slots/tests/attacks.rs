@@ -3,8 +3,8 @@
 use super::*;
 
 /// Agents in a line, of which only neighbours hear each other.
-fn line(agents: u16, seed: u64) -> Nodes {
-    let mut nodes = Nodes::new(superframe(agents), &vec_of(agents, 0.0), 40.0, seed);
+fn line<const AGENTS: usize>(seed: u64) -> Nodes {
+    let mut nodes = Nodes::new(&[0.0; AGENTS], 40.0, seed);
     nodes.hears = Box::new(|receiver, sender| receiver.abs_diff(sender) == 1);
     nodes
 }
@@ -13,8 +13,8 @@ fn line(agents: u16, seed: u64) -> Nodes {
 #[test]
 fn recordings_leave_superframes_where_they_are() {
     for seed in 0..300 {
-        let mut nodes = line(6, seed);
-        let length = nodes.nodes[0].schedule.superframe().length_us() as f64;
+        let mut nodes = line::<6>(seed);
+        let length = nodes.length_us();
         nodes.run_until(60.0 * length);
         let is_root_dead = seed % 2 == 0;
         nodes.nodes[0].is_on = !is_root_dead;
@@ -52,8 +52,8 @@ fn recordings_leave_superframes_where_they_are() {
 #[test]
 fn one_frame_of_a_member_moves_nobody() {
     for seed in 0..200 {
-        let mut nodes = line(4, seed);
-        let length = nodes.nodes[0].schedule.superframe().length_us() as f64;
+        let mut nodes = line::<4>(seed);
+        let length = nodes.length_us();
         nodes.run_until((60.0 + seed as f64 / 200.0) * length);
         let number = nodes.nodes[2].schedule.number();
         let mut draw = Stream::new(seed, 9, 0, Purpose::Air);
