@@ -31,71 +31,38 @@ mod swarm;
 #[path = "fuzz_bounded/adversary.rs"]
 mod adversary;
 
-/// Inputs of a parser.
-const INPUTS: u32 = 50_000;
-/// Inputs of targets that run a whole swarm.
-const PROGRAMS: u32 = 300;
-/// How many times as many there are in a long run.
+/// A target and how many inputs it gets.
+type Target = (&'static str, u32, fn(&[u8]) -> bool);
+
+const PARSERS: [Target; 8] = [
+    ("frame", 50_000, targets::frame),
+    ("stamp", 50_000, targets::stamp),
+    ("stream", 50_000, targets::stream),
+    ("fragment", 50_000, targets::fragment),
+    ("seal", 50_000, targets::seal),
+    ("payload", 50_000, targets::payload),
+    ("page", 50_000, targets::page),
+    ("reassembly", 12_500, targets::reassembly),
+];
+const SWARMS: [Target; 3] =
+    [("receive", 3000, swarm::receive), ("swarm", 300, swarm::swarm), ("membership", 300, swarm::membership)];
+/// How many times as many inputs there are in a long run.
 const LONG: u32 = 20;
 
 #[test]
-fn frame() {
-    bombard("frame", INPUTS, targets::frame);
+fn parsers_take_any_bytes() {
+    PARSERS.into_iter().for_each(bombard);
 }
 
 #[test]
-fn stamp() {
-    bombard("stamp", INPUTS, targets::stamp);
-}
-
-#[test]
-fn stream() {
-    bombard("stream", INPUTS, targets::stream);
-}
-
-#[test]
-fn fragment() {
-    bombard("fragment", INPUTS, targets::fragment);
-}
-
-#[test]
-fn seal() {
-    bombard("seal", INPUTS, targets::seal);
-}
-
-#[test]
-fn payload() {
-    bombard("payload", INPUTS, targets::payload);
-}
-
-#[test]
-fn page() {
-    bombard("page", INPUTS, targets::page);
-}
-
-#[test]
-fn reassembly() {
-    bombard("reassembly", INPUTS / 4, targets::reassembly);
-}
-
-#[test]
-fn receive() {
-    bombard("receive", 10 * PROGRAMS, swarm::receive);
-}
-
-#[test]
-fn swarm() {
-    bombard("swarm", PROGRAMS, swarm::swarm);
-}
-
-#[test]
-fn membership() {
-    bombard("membership", PROGRAMS, swarm::membership);
+fn agents_and_swarms_take_any_program() {
+    SWARMS.into_iter().for_each(bombard);
 }
 
 /// Half random bytes, half seeds with a few changes. Every seed must get through, or its mutants would all be
 /// refused at the first check.
-fn bombard(target: &str, inputs: u32, run: impl Fn(&[u8]) -> bool) {
+fn bombard((target, inputs, run): Target) {
+    println!("{target}");
     let seeds: Vec<Seed> = seeds().into_iter().filter(|seed| seed.target == target).collect();
     for Seed { name, bytes, .. } in &seeds {
         assert!(run(bytes), "{name} is refused");
