@@ -115,14 +115,9 @@ impl<F: NorFlash> BoardStorage<F> {
     /// Writes words and reads them back: some flash ignores writes silently.
     fn write_checked(&mut self, at: u32, words: &[u32]) -> Result<(), StorageFault> {
         self.flash.write(at, bytemuck::cast_slice(words)).map_err(|_| StorageFault)?;
-        let mut place = at;
-        for &word in words {
-            if self.word(place) != Some(word) {
-                return Err(StorageFault);
-            }
-            place += WORD_BYTES as u32;
-        }
-        Ok(())
+        let mut places = words.iter().zip((at..).step_by(WORD_BYTES));
+        let is_written = places.all(|(&word, at)| self.word(at) == Some(word));
+        if is_written { Ok(()) } else { Err(StorageFault) }
     }
 }
 
