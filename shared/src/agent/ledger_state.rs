@@ -118,7 +118,7 @@ impl<L: Peers<WORDS>, const WORDS: usize> LedgerState<L, WORDS> {
     pub(super) fn restore_peer(&mut self, config: &Config, sender: u16) -> Option<&mut Peer<WORDS>> {
         let at = self.find_or_insert(config, sender)?;
         let (peer, reception) = self.peers.activate(at);
-        *reception = Reception::new();
+        *reception = Reception::default();
         reception.decoder.forget();
         peer.reset();
         Some(peer)

@@ -74,15 +74,9 @@ pub struct Reception<const WORDS: usize> {
     pub(super) decoder: Decoder<WORDS>,
 }
 
+/// Nothing was received in this epoch.
 impl<const WORDS: usize> Default for Reception<WORDS> {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<const WORDS: usize> Reception<WORDS> {
-    /// Nothing was received in this epoch.
-    pub const fn new() -> Self {
         Self {
             is_heard: false,
             is_collected: false,
@@ -95,7 +89,9 @@ impl<const WORDS: usize> Reception<WORDS> {
             decoder: Decoder::new(),
         }
     }
+}
 
+impl<const WORDS: usize> Reception<WORDS> {
     /// Forgets everything that belongs to an epoch.
     pub(super) fn reset(&mut self) {
         self.begin_round();
@@ -224,7 +220,7 @@ impl<const WORDS: usize, const MEMBERS: usize> Peers<WORDS> for heapless::Vec<Pe
     }
 
     fn insert(&mut self, place: usize, sender: u16) -> bool {
-        if self.push(PeerSlot { peer: Peer::new(sender), reception: Reception::new() }).is_err() {
+        if self.push(PeerSlot { peer: Peer::new(sender), reception: Reception::default() }).is_err() {
             return false;
         }
         // Moving all at once would take code that nothing else on a microcontroller needs.
@@ -319,7 +315,7 @@ mod tests {
 
     #[test]
     fn only_what_says_nothing_is_idle() {
-        let idle = Reception::<2>::new();
+        let idle = Reception::<2>::default();
         assert!(idle.is_idle());
         assert!(!Reception { is_heard: true, ..idle.clone() }.is_idle());
         assert!(!Reception { is_collected: true, ..idle.clone() }.is_idle());
@@ -328,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_reception_for_another_sender_has_no_memory() {
-        let mut reception = Reception::<2>::new();
+        let mut reception = Reception::<2>::default();
         (reception.is_heard, reception.is_fresh, reception.is_collected) = (true, true, true);
         reception.early_round = Some(7);
         Peer::<2>::new(1).renew_reception(&mut reception);
