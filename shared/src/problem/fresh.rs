@@ -1,6 +1,6 @@
 //! Problems whose data a sensor replaces while they run.
 
-use super::{AnyProblem, Problem, Readings, SensorTrust};
+use super::{AnyProblem, Problem, SensorTrust};
 use crate::provisioning::{Error, PageData, PageProblem, WriteError};
 
 /// Most readings of an agent on a board with a sensor.
@@ -24,18 +24,11 @@ impl<'a, S> AnyProblem<'a, S> {
 
     /// This problem with other values of its readings; `values` may be longer.
     #[must_use]
-    pub fn with_readings<'v>(self, values: &'v [S]) -> AnyProblem<'v, S>
-    where
-        'a: 'v,
-    {
-        match self {
-            Self::SensorTrust(problem) => {
-                let Readings { basis, values: given } = problem.readings;
-                let values = values.get(..given.len()).unwrap_or(given);
-                AnyProblem::SensorTrust(SensorTrust { readings: Readings { basis, values }, ..problem })
-            }
-            other => other,
+    pub fn with_readings(mut self, values: &'a [S]) -> Self {
+        if let Self::SensorTrust(SensorTrust { readings, .. }) = &mut self {
+            readings.values = values.get(..readings.values.len()).unwrap_or(readings.values);
         }
+        self
     }
 }
 
@@ -85,7 +78,7 @@ impl<'a> PageProblem<'a> for SensedProblem<'a> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::problem::NoiseKey;
+    use crate::problem::{NoiseKey, Readings};
     use std::vec;
 
     #[test]
