@@ -295,6 +295,11 @@ fn a_reset_forgets_everything() {
     is_as_new(&mut quiet);
 }
 
+/// A hello of an agent with the problem of these tests.
+fn hello(sender: u16, boot: u32, epoch: Epoch, round: u32) -> Hello {
+    Hello { sender, boot, epoch, round, schema: SCHEMA, x: 2, y: 4, ..Hello::default() }
+}
+
 /// A frame as bytes.
 fn encoded(frame: Frame<'_>) -> Vec<u8> {
     let mut out = [0; 256];

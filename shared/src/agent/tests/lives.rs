@@ -180,17 +180,7 @@ impl World {
             0 => {
                 let echo = self.happens(50).then_some(challenge);
                 let x = if self.happens(90) { 2 } else { 3 };
-                encoded(Frame::Hello(Hello {
-                    sender: named,
-                    boot,
-                    epoch,
-                    round,
-                    schema: SCHEMA,
-                    x,
-                    y: 4,
-                    echo,
-                    ..Hello::default()
-                }))
+                encoded(Frame::Hello(Hello { x, echo, ..hello(named, boot, epoch, round) }))
             }
             1 => {
                 let mut members = MemberSet::first(AGENTS as u16).unwrap();

@@ -84,8 +84,7 @@ impl Station {
 }
 
 fn hello(sender: u16, epoch: u32, round: u32) -> Hello {
-    let (boot, epoch) = (2, numbered(epoch));
-    Hello { sender, boot, epoch, round, schema: SCHEMA, x: 2, y: 4, ..Hello::default() }
+    super::hello(sender, 2, numbered(epoch), round)
 }
 
 /// A challenge of agent 2, put in `round` to agent `joiner` in its boot 5, as agent 3 passes it on.

@@ -99,16 +99,7 @@ fn a_joiner_that_hears_recordings_keeps_its_round_and_forgets_no_ledger() {
 #[test]
 fn no_single_frame_of_a_member_moves_anybody() {
     let mut agents = swarm_after(20);
-    let hello = Hello {
-        sender: 3,
-        boot: 1,
-        epoch: Epoch::FIRST,
-        round: 20,
-        schema: SCHEMA,
-        x: 2,
-        y: 4,
-        ..Hello::default()
-    };
+    let hello = hello(3, 1, Epoch::FIRST, 20);
     let mut payload = [0; 1 + 8 * WORDS];
     let data = |number, round, payload: &[u8]| {
         let epoch = numbered(number);
