@@ -19,10 +19,9 @@ use crate::{
     agent,
     problem::AnyProblem,
     slots::Superframe,
-    wire::{self, seal::KEY_BYTES},
+    wire::{self, seal::KEY_BYTES, stream::CRC},
 };
 use constants::{ProblemConstants, count};
-use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use serde::{Deserialize, Serialize};
 
 /// Number of the page format; raise it with every change of its bytes.
@@ -348,8 +347,6 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
 /// CRC-32 of two pieces, one behind the other.
 #[inline(never)]
 pub fn checksum(header: &[u8], contents: &[u8]) -> u32 {
-    // Without a table, which would take 1 KiB of flash: it is computed once per start.
-    const CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
     let mut digest = CRC.digest();
     digest.update(header);
     digest.update(contents);

@@ -5,6 +5,7 @@ use super::*;
 use crate::problem::testing::{examples, random};
 use crate::problem::{Classes, HyperTuning, PolicyEvaluation, Problem, Samples};
 use crate::slots::SlotConfig;
+use bytemuck::cast_slice;
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
 
@@ -26,23 +27,14 @@ fn page<'a, P>(problem: P) -> Page<'a, P> {
     }
 }
 
-fn policy_evaluation() -> PolicyEvaluation<'static, f32> {
-    PolicyEvaluation::new(&FEATURES, &FEATURES, &[0.5, 0.25, -1.0])
-}
+const POLICY_EVALUATION: PolicyEvaluation<'static, f32> =
+    PolicyEvaluation::new(&FEATURES, &FEATURES, &[0.5, 0.25, -1.0]);
 
 /// A page's bytes at an address that words can be read from.
-struct AlignedBytes(Vec<u32>);
-
-impl AlignedBytes {
-    fn holding(bytes: &[u8]) -> Self {
-        let mut words = vec![u32::MAX; bytes.len().div_ceil(4)];
-        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        Self(words)
-    }
-
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
-    }
+fn aligned(bytes: &[u8]) -> Vec<u32> {
+    let mut words = vec![u32::MAX; bytes.len().div_ceil(4)];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    words
 }
 
 fn written<'a, P: PageProblem<'a>>(page: &Page<'a, P>) -> Vec<u8> {
@@ -53,7 +45,7 @@ fn written<'a, P: PageProblem<'a>>(page: &Page<'a, P>) -> Vec<u8> {
 }
 
 fn read_error(bytes: &[u8]) -> Option<Error> {
-    Page::read(AlignedBytes::holding(bytes).bytes(), "testing").err()
+    Page::read(cast_slice(&aligned(bytes)), "testing").err()
 }
 
 #[test]
@@ -61,8 +53,8 @@ fn every_problem_round_trips_through_a_page() {
     let numbers = random(1);
     for problem in examples(&numbers) {
         let page = page(problem);
-        let flash = AlignedBytes::holding(&written(&page));
-        let read = Page::read(flash.bytes(), "testing").unwrap();
+        let flash = aligned(&written(&page));
+        let read = Page::read(cast_slice(&flash), "testing").unwrap();
         assert_eq!(written(&read), written(&page));
     }
 }
@@ -72,10 +64,10 @@ fn slots_round_trip_and_must_be_sound() {
     let superframe = Superframe::plan(&SlotConfig { shared_us: 9000, ..SlotConfig::default() }).unwrap();
     let in_slots = |superframe| Page {
         pace: Pace::Slots { superframe, slot_bytes: 122, shared_bytes: 410 },
-        ..page(AnyProblem::PolicyEvaluation(policy_evaluation()))
+        ..page(AnyProblem::PolicyEvaluation(POLICY_EVALUATION))
     };
-    let flash = AlignedBytes::holding(&written(&in_slots(superframe)));
-    assert_eq!(Page::read(flash.bytes(), "testing").unwrap().pace, in_slots(superframe).pace);
+    let flash = aligned(&written(&in_slots(superframe)));
+    assert_eq!(Page::read(cast_slice(&flash), "testing").unwrap().pace, in_slots(superframe).pace);
     for unsound in [
         Superframe { turn: 0, ..superframe },
         Superframe { guard_us: superframe.slot_us, ..superframe },
@@ -83,13 +75,13 @@ fn slots_round_trip_and_must_be_sound() {
     ] {
         assert_eq!(read_error(&written(&in_slots(unsound))), Some(Error::Malformed), "{unsound:?}");
     }
-    let retired = Page { pace: Pace::Retired, ..page(AnyProblem::PolicyEvaluation(policy_evaluation())) };
+    let retired = Page { pace: Pace::Retired, ..page(AnyProblem::PolicyEvaluation(POLICY_EVALUATION)) };
     assert_eq!(read_error(&written(&retired)), Some(Error::Malformed));
 }
 
 #[test]
 fn each_invalid_page_has_its_error() {
-    let good = written(&page(AnyProblem::PolicyEvaluation(policy_evaluation())));
+    let good = written(&page(AnyProblem::PolicyEvaluation(POLICY_EVALUATION)));
     let with = |at: usize, value: u8| {
         let mut bytes = good.clone();
         bytes[at] = value;
@@ -102,8 +94,8 @@ fn each_invalid_page_has_its_error() {
     assert_eq!(read_error(&good[..10]), Some(Error::Truncated));
     assert_eq!(read_error(&good[..good.len() - 8]), Some(Error::Truncated));
     assert_eq!(read_error(&with(30, good[30] ^ 1)), Some(Error::Checksum));
-    let flash = AlignedBytes::holding(&good);
-    assert_eq!(Page::read(flash.bytes(), "other").err(), Some(Error::OtherBoard));
+    let flash = aligned(&good);
+    assert_eq!(Page::read(cast_slice(&flash), "other").err(), Some(Error::OtherBoard));
 }
 
 /// A user's problem.
@@ -128,24 +120,24 @@ impl<'a> PageProblem<'a> for OwnProblem<'a> {
     fn from_page(data: PageData<'a>) -> Result<Self, Error> {
         let (rewards, bytes) = data.take_own("own")?;
         assert_eq!(bytes, [7]);
-        Ok(Self(PolicyEvaluation { features: rewards, successors: rewards, rewards, ..policy_evaluation() }))
+        Ok(Self(PolicyEvaluation { features: rewards, successors: rewards, rewards, ..POLICY_EVALUATION }))
     }
 }
 
 #[test]
 fn a_problem_of_ones_own_round_trips_and_is_no_other() {
-    let of_own = |rewards| page(OwnProblem(PolicyEvaluation { rewards, ..policy_evaluation() }));
+    let of_own = |rewards| page(OwnProblem(PolicyEvaluation { rewards, ..POLICY_EVALUATION }));
     let own = of_own(&[1.5, -2.0]);
-    let bytes = AlignedBytes::holding(&written(&own));
-    let read = Page::<OwnProblem<'_>>::read_as(bytes.bytes(), "testing").unwrap();
+    let bytes = aligned(&written(&own));
+    let read = Page::<OwnProblem<'_>>::read_as(cast_slice(&bytes), "testing").unwrap();
     assert_eq!((read.problem.0.rewards, read.start, read.rounds), (&[1.5, -2.0][..], own.start, own.rounds));
 
-    assert_eq!(Page::read(bytes.bytes(), "testing").unwrap_err(), Error::OtherProblem);
+    assert_eq!(Page::read(cast_slice(&bytes), "testing").unwrap_err(), Error::OtherProblem);
     let read_own = |bytes: &[u8]| {
-        let flash = AlignedBytes::holding(bytes);
-        Page::<OwnProblem<'_>>::read_as(flash.bytes(), "testing").map(|_| ())
+        let flash = aligned(bytes);
+        Page::<OwnProblem<'_>>::read_as(cast_slice(&flash), "testing").map(|_| ())
     };
-    let ours = page(AnyProblem::PolicyEvaluation(policy_evaluation()));
+    let ours = page(AnyProblem::PolicyEvaluation(POLICY_EVALUATION));
     assert_eq!(read_own(&written(&ours)), Err(Error::OtherProblem));
     assert_eq!(read_own(&written(&of_own(&[]))), Err(Error::Malformed));
 }
@@ -171,7 +163,7 @@ fn a_problem_with_more_than_a_page_can_count_is_refused() {
     let many = vec![0.5; 70_000];
     let problem = |rewards| {
         let of_rewards =
-            PolicyEvaluation { features: rewards, successors: rewards, rewards, ..policy_evaluation() };
+            PolicyEvaluation { features: rewards, successors: rewards, rewards, ..POLICY_EVALUATION };
         AnyProblem::PolicyEvaluation(of_rewards)
     };
     let mut out = vec![0; 1 << 20];

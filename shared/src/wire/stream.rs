@@ -9,8 +9,8 @@ use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 
 use super::Error;
 
-/// A table would be faster than a line is, and take 1 KiB of flash.
-static CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
+/// The checksum of lines and pages. A table would be faster than a line is, and take 1 KiB of flash.
+pub(crate) static CRC: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
 
 const CRC_BYTES: usize = 4;
 
