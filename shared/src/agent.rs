@@ -111,11 +111,7 @@ pub struct Agent<P, L, const WORDS: usize> {
     fault: Option<Fault>,
 }
 
-impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
-where
-    P: Problem<f32>,
-    L: Peers<WORDS>,
-{
+impl<P: Problem<f32>, L: Peers<WORDS>, const WORDS: usize> Agent<P, L, WORDS> {
     /// An agent at rest at `start`. `peers` is empty.
     ///
     /// # Errors

@@ -21,11 +21,7 @@ pub fn read_from(mut saved: &[u32]) -> impl FnMut(&mut [u32]) -> bool {
     }
 }
 
-impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
-where
-    P: Problem<f32>,
-    L: Peers<WORDS>,
-{
+impl<P: Problem<f32>, L: Peers<WORDS>, const WORDS: usize> Agent<P, L, WORDS> {
     /// The constants that a saved state must agree with.
     fn signature(&self) -> [u32; SIGNATURE.len()] {
         let shape = &self.ledger.shape;

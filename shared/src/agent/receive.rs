@@ -81,11 +81,7 @@ pub enum Refusal {
     Stopped,
 }
 
-impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
-where
-    P: Problem<f32>,
-    L: Peers<WORDS>,
-{
+impl<P: Problem<f32>, L: Peers<WORDS>, const WORDS: usize> Agent<P, L, WORDS> {
     /// Takes a frame that arrived. No bytes make it panic.
     pub fn receive(&mut self, origin: Origin, bytes: &[u8]) -> Received {
         if self.fault.is_some() {

@@ -18,11 +18,7 @@ pub struct Report {
     pub fault: Option<Fault>,
 }
 
-impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
-where
-    P: Problem<f32>,
-    L: Peers<WORDS>,
-{
+impl<P: Problem<f32>, L: Peers<WORDS>, const WORDS: usize> Agent<P, L, WORDS> {
     /// Ends the round: pull, gradient, push. Frames of the next round that came early count from here on.
     #[cfg_attr(microcontroller, inline(never))]
     pub fn end_round(&mut self) -> Report {

@@ -6,11 +6,7 @@ use crate::problem::Problem;
 use crate::wire;
 use crate::wire::frame::DataHeader;
 
-impl<P, L, const WORDS: usize> Agent<P, L, WORDS>
-where
-    P: Problem<f32>,
-    L: Peers<WORDS>,
-{
+impl<P: Problem<f32>, L: Peers<WORDS>, const WORDS: usize> Agent<P, L, WORDS> {
     /// Writes the next frame to send in this round and returns its length, or `None` if there is none.
     ///
     /// # Errors
