@@ -37,7 +37,6 @@ const NOT_STARTED: u16 = u16::MAX;
 
 pub(crate) struct RoundDriver<'a, P, F, H, S, O> {
     pub(crate) page: &'a Page<'a, P>,
-    page_crc: u32,
     /// The board's boot packet.
     boot: Boot<'a>,
     pub(crate) sealed: SealedAgent<'a, 'a, P>,
@@ -92,13 +91,8 @@ pub(crate) enum RoundEvent {
     Retimed,
 }
 
-impl<'a, P, F, H, S, O> RoundDriver<'a, P, F, H, S, O>
-where
-    P: Problem<f32> + Copy,
-    F: NorFlash + PageFlash,
-    H: Health,
-    S: Sensor,
-    O: Outlet,
+impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health, S: Sensor, O: Outlet>
+    RoundDriver<'a, P, F, H, S, O>
 {
     pub(crate) fn new(
         page: &'a Page<'a, P>,
@@ -110,10 +104,8 @@ where
         (readings, outlet): (&'a ReadingExchange<S>, O),
     ) -> Self {
         let telemetry = Telemetry { agent: page.agent.id, ..Telemetry::default() };
-        let page_crc = boot.page.map_or(0, |identity| identity.page_crc);
         Self {
             page,
-            page_crc,
             boot,
             sealed,
             storage,
@@ -400,7 +392,8 @@ where
     fn save(&mut self) {
         let every = self.page.save_every;
         let is_due = every > 0 && self.sealed.agent.round().is_multiple_of(every);
-        if is_due && !self.sealed.save(self.storage, self.page_crc, every == EVERY_ROUND) {
+        let page_crc = self.boot.page.map_or(0, |identity| identity.page_crc);
+        if is_due && !self.sealed.save(self.storage, page_crc, every == EVERY_ROUND) {
             self.storage.invalidate();
             warn!("the state of round {} could not be saved", self.sealed.agent.round());
         }

@@ -23,13 +23,8 @@ const SERVICE_FOR: Duration = Duration::from_secs(5);
 /// A board reports who it is once in this many rounds: a host may come late.
 const ROUNDS_PER_BOOT: u32 = 64;
 
-impl<P, F, H, S, O> RoundDriver<'_, P, F, H, S, O>
-where
-    P: Problem<f32> + Copy,
-    F: NorFlash + PageFlash,
-    H: Health,
-    S: Sensor,
-    O: Outlet,
+impl<P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health, S: Sensor, O: Outlet>
+    RoundDriver<'_, P, F, H, S, O>
 {
     /// Goes through all rounds if the page has slots. Breaks if the host wants to replace the page before that.
     pub(crate) async fn run_in_slots(&mut self) -> ControlFlow<()> {
