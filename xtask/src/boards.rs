@@ -28,11 +28,6 @@ pub(crate) fn check() -> Result<()> {
         if step::root().join(&folder).join("src").is_dir() {
             step::run_in(&folder, "cargo", &["clippy", "--release", "--locked", "--", "-D", "warnings"])?;
         }
-        // Tests that run on the chip: here they only build.
-        if step::root().join(&folder).join("tests").is_dir() {
-            let build = ["test", "--release", "--locked", "--no-run", "--target-dir", "../target/images"];
-            step::run_in(&folder, "cargo", &build)?;
-        }
         let variants = file.as_ref().map(BoardToml::variants).unwrap_or_default();
         for feature in std::iter::once("").chain(variants) {
             let target_folder = Path::new("../target/images").join(feature);

@@ -10,8 +10,6 @@ pub mod flash;
 pub mod health;
 #[cfg(feature = "lora")]
 pub mod lora;
-#[cfg(feature = "on-target")]
-pub mod on_target;
 pub mod panic;
 pub mod radio;
 #[cfg(feature = "cortex-m")]
