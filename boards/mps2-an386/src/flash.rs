@@ -1,7 +1,7 @@
 //! The board's flash: PSRAM that the emulator backs with a file, so that it outlives the process.
 
 use crate::board::STORAGE;
-use core::{convert::Infallible, ptr};
+use core::{convert::Infallible, slice};
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fabswarm_firmware::storage::PageFlash;
 
@@ -9,11 +9,12 @@ use fabswarm_firmware::storage::PageFlash;
 pub struct PsramFlash;
 
 impl PsramFlash {
-    /// The address of `length` bytes at `offset`.
-    fn place(offset: u32, length: usize) -> *mut u8 {
+    /// The `length` bytes at `offset`.
+    fn place(&mut self, offset: u32, length: usize) -> &mut [u8] {
         let end = offset as usize + length;
         assert!(end <= STORAGE.len(), "an access behind the storage");
-        (STORAGE.start + offset as usize) as *mut u8
+        // SAFETY: PSRAM is there from reset on, the bounds were checked, and nothing else refers to this memory.
+        unsafe { slice::from_raw_parts_mut((STORAGE.start + offset as usize) as *mut u8, length) }
     }
 }
 
@@ -28,9 +29,7 @@ impl ReadNorFlash for PsramFlash {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Infallible> {
-        let place = Self::place(offset, bytes.len());
-        // SAFETY: PSRAM is there from reset on; `place` checked the bounds; nobody else refers to this memory.
-        unsafe { ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), bytes.len()) };
+        bytes.copy_from_slice(self.place(offset, bytes.len()));
         Ok(())
     }
 
@@ -44,16 +43,12 @@ impl NorFlash for PsramFlash {
     const ERASE_SIZE: usize = 4096;
 
     fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
-        let length = to.saturating_sub(from) as usize;
-        // SAFETY: as in `read`.
-        unsafe { ptr::write_bytes(Self::place(from, length), 0xFF, length) };
+        self.place(from, to.saturating_sub(from) as usize).fill(0xFF);
         Ok(())
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
-        let place = Self::place(offset, bytes.len());
-        // SAFETY: as in `read`.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        self.place(offset, bytes.len()).copy_from_slice(bytes);
         Ok(())
     }
 }
