@@ -316,32 +316,26 @@ impl<'a, P: PageProblem<'a>> Page<'a, P> {
 
 /// Returns the checksum in a page's header, which distinguishes pages. It is not verified.
 pub fn page_crc(bytes: &[u8]) -> u32 {
-    number_at(bytes, 16).unwrap_or_default()
+    bytes.get(16..).and_then(<[u8]>::first_chunk).map_or(0, |&crc| u32::from_le_bytes(crc))
 }
 
 /// Splits a page of right format, length and checksum into words and body.
 fn checked_parts(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
-    if bytes.get(..4) != Some(&MAGIC) {
+    if !bytes.starts_with(&MAGIC) {
         return Err(Error::Missing);
     }
-    let number = |at| number_at(bytes, at).ok_or(Error::Truncated);
-    let (version, words, length, crc) = (number(4)?, number(8)?, number(12)?, number(16)?);
+    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Error::Truncated)?;
+    let [_, version, words, length, crc]: [u32; HEADER_BYTES / 4] = bytemuck::cast(*header);
     if version != VERSION {
         return Err(Error::Version { page: version, firmware: VERSION });
     }
-    let words = usize::try_from(words).ok().and_then(|words| words.checked_mul(WORD_BYTES));
-    let body_at = words.and_then(|words| words.checked_add(HEADER_BYTES)).ok_or(Error::Truncated)?;
-    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(body_at));
-    let contents = end.and_then(|end| bytes.get(HEADER_BYTES..end)).ok_or(Error::Truncated)?;
-    if checksum(&bytes[4..16], contents) != crc {
+    let body_at = u64::from(words) * WORD_BYTES as u64;
+    let end = usize::try_from(body_at + u64::from(length)).map_err(|_| Error::Truncated)?;
+    let contents = rest.get(..end).ok_or(Error::Truncated)?;
+    if checksum(&header[4..16], contents) != crc {
         return Err(Error::Checksum);
     }
-    Ok(contents.split_at(body_at - HEADER_BYTES))
-}
-
-fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let number = bytes.get(at..at + 4)?;
-    Some(u32::from_le_bytes(number.try_into().ok()?))
+    Ok(contents.split_at(body_at as usize))
 }
 
 /// CRC-32 of two pieces, one behind the other.
