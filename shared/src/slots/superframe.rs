@@ -212,11 +212,7 @@ impl Serialize for Superframe {
         let counts = u32::from(self.agents) << 16 | u32::from(self.turn);
         let rest = u32::from_le_bytes([self.resync, self.give_up_after, self.quiet_every, 0]);
         let words = [counts, self.slot_us, self.shared_us, self.tail_us, self.guard_us, rest];
-        let mut bytes = [0; WORDS * 4];
-        for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-            *place = word.to_le_bytes();
-        }
-        serializer.serialize_bytes(&bytes)
+        serializer.serialize_bytes(words.map(u32::to_le_bytes).as_flattened())
     }
 }
 
@@ -244,6 +240,3 @@ impl<'de> Deserialize<'de> for Superframe {
         })
     }
 }
-
-/// Words of a superframe in a page.
-const WORDS: usize = 6;
