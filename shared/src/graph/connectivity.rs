@@ -31,27 +31,25 @@ pub fn check_joint_connectivity(
         return Ok(());
     }
     let reached = &mut reached[..agents];
-    spread(schedule, &rounds, reached, Direction::Downstream);
+    spread(schedule, &rounds, reached, |sender, listener| (sender, listener));
     if let Some(to) = reached.iter().position(|&reached| !reached) {
         return Err(Disconnected { rounds, from: 0, to });
     }
-    spread(schedule, &rounds, reached, Direction::Upstream);
+    spread(schedule, &rounds, reached, |sender, listener| (listener, sender));
     match reached.iter().position(|&reached| !reached) {
         Some(from) => Err(Disconnected { rounds, from, to: 0 }),
         None => Ok(()),
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Direction {
-    /// The agents that hear agent 0, directly or not.
-    Downstream,
-    /// Whom agent 0 hears, directly or not.
-    Upstream,
-}
-
-/// Marks all that agent 0 reaches. Sweeps in alternating order, so that rings of either direction take two.
-fn spread(schedule: &impl Schedule, rounds: &Range<u32>, reached: &mut [bool], direction: Direction) {
+/// Marks all that agent 0 reaches, from the first to the second that `link` makes of a sender and its listener. Sweeps in alternating
+/// order, so that rings of either direction take two.
+fn spread(
+    schedule: &impl Schedule,
+    rounds: &Range<u32>,
+    reached: &mut [bool],
+    link: impl Fn(usize, usize) -> (usize, usize),
+) {
     reached.fill(false);
     reached[0] = true;
     let agents = reached.len();
@@ -62,10 +60,7 @@ fn spread(schedule: &impl Schedule, rounds: &Range<u32>, reached: &mut [bool], d
             let agent = if is_ascending { step } else { agents - 1 - step };
             for round in rounds.clone() {
                 schedule.heard_by(agent, round, |sender| {
-                    let (from, to) = match direction {
-                        Direction::Downstream => (sender, agent),
-                        Direction::Upstream => (agent, sender),
-                    };
+                    let (from, to) = link(sender, agent);
                     if reached[from] && !reached[to] {
                         reached[to] = true;
                         has_grown = true;

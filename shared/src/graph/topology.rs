@@ -68,16 +68,6 @@ pub struct Graph {
     pub seed: u64,
 }
 
-impl Graph {
-    fn before(&self, agent: usize) -> usize {
-        agent.checked_sub(1).unwrap_or(self.agents.saturating_sub(1))
-    }
-
-    fn after(&self, agent: usize) -> usize {
-        if agent + 1 == self.agents { 0 } else { agent + 1 }
-    }
-}
-
 impl Schedule for Graph {
     fn agents(&self) -> usize {
         self.agents
@@ -104,8 +94,10 @@ impl Schedule for Graph {
         }
         let (topology, joins_ring) = self.topology.in_round(round);
         let (count, sender): (_, fn(&Self, usize, usize) -> usize) = match topology {
-            Topology::Ring => (1, |graph, agent, _| graph.before(agent)),
-            Topology::ReversedRing => (1, |graph, agent, _| graph.after(agent)),
+            Topology::Ring => (1, |graph, agent, _| agent.checked_sub(1).unwrap_or(graph.agents - 1)),
+            Topology::ReversedRing => {
+                (1, |graph, agent, _| if agent + 1 == graph.agents { 0 } else { agent + 1 })
+            }
             Topology::Complete => (self.agents - 1, |_, agent, number| number + usize::from(number >= agent)),
             Topology::ErdosRenyi { edge_probability } | Topology::Paper { edge_probability, .. } => {
                 return random::senders(self, first, round, edge_probability, joins_ring, visit);
