@@ -69,7 +69,7 @@ enum Position {
 /// frame that arrives meanwhile goes through [`hear`](Self::hear), which may change what is due.
 #[derive(Clone, Debug)]
 pub struct SlotSchedule {
-    superframe: Superframe,
+    pub(super) superframe: Superframe,
     id: u16,
     /// The present superframe.
     number: u32,
@@ -240,11 +240,6 @@ impl SlotSchedule {
             },
             superframe: self.number,
         }
-    }
-
-    /// The layout of its superframes.
-    pub const fn superframe(&self) -> &Superframe {
-        &self.superframe
     }
 
     /// The present superframe.

@@ -33,7 +33,7 @@ impl Node {
 
     /// The true time at which its present superframe began, modulo the nominal length.
     fn phase(&self, length_us: f64) -> f64 {
-        let offset = self.schedule.superframe().tail_at_us() as f64;
+        let offset = self.schedule.superframe.tail_at_us() as f64;
         let mut probe = self.schedule.clone();
         complete_slots(&mut probe);
         (self.due_true(&probe) - offset).rem_euclid(length_us)
@@ -117,13 +117,13 @@ impl Nodes {
 
     /// Asserts that the starts of agents' superframes differ by less than a share of the guard time.
     fn assert_within(&self, share: f64, what: &str) {
-        let (spread, guard) = (self.spread_us(), self.nodes[0].schedule.superframe().guard_us);
+        let (spread, guard) = (self.spread_us(), self.nodes[0].schedule.superframe.guard_us);
         assert!(spread < share * f64::from(guard), "{what}: {spread} µs of {guard}, {:?}", self.roots());
     }
 
     /// The nominal length of a superframe.
     fn length_us(&self) -> f64 {
-        self.nodes[0].schedule.superframe().length_us() as f64
+        self.nodes[0].schedule.superframe.length_us() as f64
     }
 
     fn on(&self) -> impl Iterator<Item = &Node> {

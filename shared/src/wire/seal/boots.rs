@@ -51,11 +51,6 @@ impl VolatileBoots {
     pub const fn after(last: u32) -> Self {
         Self { last: Some(last) }
     }
-
-    /// Returns the boot stored last.
-    pub const fn last(&self) -> Option<u32> {
-        self.last
-    }
 }
 
 impl BootStorage for VolatileBoots {

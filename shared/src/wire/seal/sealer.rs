@@ -82,7 +82,7 @@ mod tests {
         let mut boots = VolatileBoots::new();
         for boot in 1..4 {
             let sealer = Sealer::start(4, 1, &mut boots).unwrap();
-            assert_eq!((sealer.boot(), boots.last()), (boot, Some(boot)));
+            assert_eq!((sealer.boot(), boots.load()), (boot, Ok(Some(boot))));
         }
         // Some flash claims to store, and does not.
         for mut broken in [BrokenBoots(None, Err(StorageFault)), BrokenBoots(Some(6), Ok(()))] {
