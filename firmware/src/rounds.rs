@@ -17,7 +17,7 @@ use embassy_time::{Duration, Instant, with_deadline};
 use embedded_storage::nor_flash::NorFlash;
 use fabswarm_shared::{
     agent::Mode,
-    packet::{self, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry},
+    packet::{self, Boot, FRAME_OFFSET, Packet, RoundOver, Telemetry, WordBytes},
     problem::Problem,
     provisioning::{Pace, Page},
     slots::{Hearing, SlotSchedule},
@@ -406,10 +406,10 @@ impl<'a, P: Problem<f32> + Copy, F: NorFlash + PageFlash, H: Health, S: Sensor, 
             radio: self.receiver.radio.get(),
             ..self.telemetry
         };
-        let x = &self.sealed.agent.decision()[..self.page.problem.shape().x];
+        let x = WordBytes::from(&self.sealed.agent.decision()[..self.page.problem.shape().x]);
         let write = |out: &mut [u8]| match S::IS_THERE {
-            true => packet::write_sensed_telemetry(telemetry, x.iter().copied(), out).ok(),
-            false => packet::write_telemetry(telemetry, x.iter().copied(), out).ok(),
+            true => packet::write_sensed_telemetry(telemetry, x, out).ok(),
+            false => Packet::Telemetry(telemetry, x).encode(out).ok(),
         };
         self.sender.post(write).await;
     }

@@ -142,6 +142,12 @@ pub struct Malformed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordBytes<'a>(&'a [u8]);
 
+impl<'a> From<&'a [f32]> for WordBytes<'a> {
+    fn from(words: &'a [f32]) -> Self {
+        Self(bytemuck::cast_slice(words))
+    }
+}
+
 impl WordBytes<'_> {
     /// The numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = f32> + '_ {
@@ -327,37 +333,21 @@ pub fn is_frame(packet: &[u8]) -> bool {
     matches!(Packet::decode_for_board(packet), Ok(Packet::Frame(_)))
 }
 
-/// Writes a telemetry packet from numbers that are not bytes yet.
-///
-/// # Errors
-/// [`Malformed`] when it does not fit.
-pub fn write_telemetry(
-    telemetry: Telemetry,
-    x: impl Iterator<Item = f32>,
-    out: &mut [u8],
-) -> Result<usize, Malformed> {
-    let mut end = write(&PacketHeader::Telemetry(telemetry), out)?;
-    for word in x {
-        out.get_mut(end..end + 4).ok_or(Malformed)?.copy_from_slice(&word.to_le_bytes());
-        end += 4;
-    }
-    Ok(end)
-}
-
-/// Writes the telemetry packet of a board with a sensor, as [`write_telemetry`] does that of others.
+/// Writes the telemetry packet of a board with a sensor, as [`Packet::encode`] does that of others.
 ///
 /// # Errors
 /// [`Malformed`] when it does not fit.
 pub fn write_sensed_telemetry(
     telemetry: Telemetry,
-    x: impl Iterator<Item = f32>,
+    x: WordBytes<'_>,
     out: &mut [u8],
 ) -> Result<usize, Malformed> {
-    let Some(sensor) = telemetry.sensor else { return write_telemetry(telemetry, x, out) };
+    let packet = Packet::Telemetry(telemetry, x);
+    let Some(sensor) = telemetry.sensor else { return packet.encode(out) };
     let (kind, rest) = out.split_first_mut().ok_or(Malformed)?;
     *kind = SENSED;
     let length = postcard::to_slice(&sensor, rest).map_err(|_| Malformed)?.len();
-    Ok(1 + length + write_telemetry(telemetry, x, &mut rest[length..])?)
+    Ok(1 + length + packet.encode(&mut rest[length..])?)
 }
 
 /// Returns the name and the [`SCHEMA`] in a boot packet, whose other fields may be those of another schema.

@@ -96,12 +96,12 @@ fn a_sensor_reports_in_front_of_the_telemetry_alone() {
     let sensor = Some(SensorState { reading: Some(1.25_f32.to_bits()), silent: 3, refused: 70_000 });
     let sensed = Telemetry { sensor, ..TELEMETRY };
     let mut out = [0; 96];
-    let length = write_sensed_telemetry(sensed, [1.5].into_iter(), &mut out).unwrap();
-    let x = 1.5_f32.to_le_bytes();
-    assert_eq!(Packet::decode(&out[..length]), Ok(Packet::Telemetry(sensed, WordBytes(&x))));
-    let without = Packet::Telemetry(TELEMETRY, WordBytes(&x)).encode(&mut [0; 96]).unwrap();
-    assert_eq!(write_telemetry(sensed, [1.5].into_iter(), &mut [0; 96]), Ok(without));
-    assert_eq!(write_sensed_telemetry(sensed, [1.5].into_iter(), &mut out[..length - 1]), Err(Malformed));
+    let x = WordBytes::from(&[1.5][..]);
+    let length = write_sensed_telemetry(sensed, x, &mut out).unwrap();
+    assert_eq!(Packet::decode(&out[..length]), Ok(Packet::Telemetry(sensed, x)));
+    let without = Packet::Telemetry(TELEMETRY, x).encode(&mut [0; 96]).unwrap();
+    assert_eq!(write_sensed_telemetry(TELEMETRY, x, &mut [0; 96]), Ok(without));
+    assert_eq!(write_sensed_telemetry(sensed, x, &mut out[..length - 1]), Err(Malformed));
     let frame = length - without;
     out[frame] = 0;
     assert_eq!(Packet::decode(&out), Err(Malformed), "a frame in the place of telemetry");
