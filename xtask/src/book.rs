@@ -5,15 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::install;
-use crate::python;
 use crate::step::{self, read};
-use crate::workspace;
+use crate::{install, python, workspace};
 
 /// Builds the book, with the help of every command in it. It fetches nothing once its tools are there.
 pub(crate) fn build() -> Result<()> {
-    let installed = step::command("mdbook", &["--version"]).output();
-    if installed.is_ok_and(|output| output.status.success()) {
+    if step::succeeds("mdbook", &["--version"]) {
         println!("    mdbook is there");
     } else {
         install::announce("mdbook", "cargo", 20, 350);
@@ -21,11 +18,10 @@ pub(crate) fn build() -> Result<()> {
         step::run("cargo", &[&what[..], &["--no-default-features", "--features", "search"]].concat())?;
     }
     let python = python::interpreter()?;
-    let folder = python.parent().context("the interpreter is in no folder")?;
+    let folder = Path::new(&python).parent().context("the interpreter is in no folder")?;
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let program = workspace::build_command()?;
-    let variables = [("PATH", path.as_str()), ("FABSWARM", &program.to_string_lossy())];
-    step::run_with("mdbook", &["build", "book"], &variables)
+    step::run_with("mdbook", &["build", "book"], &[("PATH", &path), ("FABSWARM", &program)])
 }
 
 /// Fails where a document links to a file or heading or names a task that is not there, or where the book lacks a page of `docs/`.

@@ -3,10 +3,7 @@
 use anyhow::{Context, Result};
 use std::fs;
 
-use crate::python;
-use crate::step;
-use crate::torch;
-use crate::workspace;
+use crate::{python, step, torch, workspace};
 
 /// Logs and tables of runs.
 const LOGS: &str = "host/view/tests/formats.py";
@@ -20,10 +17,9 @@ pub(crate) fn test() -> Result<()> {
     let folder = step::root().join("target/formats");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let (python, program, folder) =
-        (python.to_string_lossy(), program.to_string_lossy(), folder.to_string_lossy());
+    let folder = folder.to_string_lossy();
     step::run(&python, &[LOGS, &program, &folder])?;
-    let torch = torch::interpreter()?.map(|torch| torch.to_string_lossy().into_owned());
+    let torch = torch::interpreter()?;
     let mut answers = vec![ANSWERS, &program, &folder];
     answers.extend(torch.as_deref());
     step::run(&python, &answers)

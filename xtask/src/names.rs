@@ -21,11 +21,8 @@ pub(crate) fn check() -> Result<()> {
             owners.entry(name.to_owned()).or_default().push(path.to_owned());
         }
     }
-    let twice: Vec<String> = owners
-        .iter()
-        .filter(|(_, files)| files.len() > 1)
-        .map(|(name, files)| format!("{name}: {}", files.join(", ")))
-        .collect();
+    let twice = owners.iter().filter(|(_, files)| files.len() > 1);
+    let twice: Vec<String> = twice.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
     ensure!(twice.is_empty(), "two types have one name; rename one of each:\n{}", twice.join("\n"));
     Ok(())
 }

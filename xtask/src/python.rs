@@ -1,10 +1,8 @@
 //! The Python that reads the files of runs, builds the wheel and sets the book.
 
 use anyhow::Result;
-use std::path::PathBuf;
 
-use crate::install;
-use crate::step;
+use crate::{install, step};
 
 /// Packages that build the wheel, run its tests, read the files of a run and set the formulas of the book.
 const PACKAGES: [&str; 10] = [
@@ -21,17 +19,16 @@ const PACKAGES: [&str; 10] = [
 ];
 
 /// The interpreter of a virtual environment that has all of them.
-pub(crate) fn interpreter() -> Result<PathBuf> {
+pub(crate) fn interpreter() -> Result<String> {
     let environment = step::root().join("target/python-venv");
-    let python = environment.join("bin/python");
-    let program = python.to_string_lossy();
+    let program = environment.join("bin/python").to_string_lossy().into_owned();
     let import = format!("import {}", PACKAGES.join(", "));
-    if step::command(&program, &["-c", &import]).output().is_ok_and(|output| output.status.success()) {
+    if step::succeeds(&program, &["-c", &import]) {
         println!("    {} are there", PACKAGES.join(", "));
     } else {
         install::announce(&PACKAGES.join(", "), "pip", 150, 60);
         step::run("python3", &["-m", "venv", &environment.to_string_lossy()])?;
         step::run(&program, &[&["-m", "pip", "install", "--quiet"], &PACKAGES[..]].concat())?;
     }
-    Ok(python)
+    Ok(program)
 }

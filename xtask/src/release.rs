@@ -20,7 +20,7 @@ pub(crate) fn make() -> Result<()> {
 /// Packs and tries the parts as other steps of the test have built them.
 pub(crate) fn rehearse() -> Result<()> {
     let program = workspace::build_command()?;
-    assemble("release-rehearsal", &program, &wheel::build_wheel("dev", "linux")?)
+    assemble("release-rehearsal", Path::new(&program), &wheel::build_wheel("dev", "linux")?)
 }
 
 /// Packs a release into a folder of `target`, and tries it.
@@ -102,7 +102,6 @@ fn attempt(release: &Path, wheel: &str) -> Result<()> {
     let answer = trial.join("runs/0001-policy-evaluation/answer.npz");
     ensure!(answer.is_file(), "the first swarm has left no {}", answer.display());
     let python = python::interpreter()?;
-    let python = python.to_string_lossy();
     let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", "python"];
     step::run_in(&place, &python, &[&install[..], &[&path(wheel)]].concat())?;
     let program = "import sys; sys.path.insert(0, 'python'); import fabswarm; run = fabswarm.run(); \

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) struct Step {
     /// Its name on the command line.
@@ -120,32 +120,35 @@ pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
 
 /// Runs a command and shows its output.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
-    run_in(".", program, arguments)
+    run_with(program, arguments, &[])
 }
 
 /// Runs a command in a folder of the repository and shows its output.
 pub(crate) fn run_in(folder: &str, program: &str, arguments: &[&str]) -> Result<()> {
-    execute(folder, program, arguments, &[])
+    let mut command = command(program, arguments);
+    show(
+        command.current_dir(root().join(folder)),
+        &format!("{program} {} (in {folder})", arguments.join(" ")),
+    )
 }
 
 /// Runs a command with additional environment variables and shows its output.
 pub(crate) fn run_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
-    execute(".", program, arguments, variables)
+    let mut command = command(program, arguments);
+    show(command.envs(variables.iter().copied()), &format!("{program} {}", arguments.join(" ")))
 }
 
-fn execute(folder: &str, program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
-    let place = if folder == "." { String::new() } else { format!(" (in {folder})") };
-    println!("    {program} {}{place}", arguments.join(" "));
-    let mut command = command(program, arguments);
-    command.envs(variables.iter().copied());
-    if let Some(root) = command.get_current_dir().map(|root| root.join(folder)) {
-        command.current_dir(root);
-    }
-    let status = command.status().with_context(|| format!("cannot start {program}"))?;
-    if !status.success() {
-        bail!("`{program} {}`{place} ended with {status}", arguments.join(" "));
-    }
+/// Runs a command, which is called `line`, and shows its output.
+fn show(command: &mut Command, line: &str) -> Result<()> {
+    println!("    {line}");
+    let status = command.status().with_context(|| format!("cannot start `{line}`"))?;
+    ensure!(status.success(), "`{line}` ended with {status}");
     Ok(())
+}
+
+/// Whether a command ends well, of which nothing is shown.
+pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    command(program, arguments).output().is_ok_and(|output| output.status.success())
 }
 
 /// Runs a command and returns its output.

@@ -1,21 +1,10 @@
 //! `cargo xtask test`: everything a change must pass.
 
-use std::process::Stdio;
-
 use anyhow::{Context, Result, bail};
 
-use crate::boards;
-use crate::book;
-use crate::crates;
-use crate::formats;
-use crate::install;
-use crate::licences;
-use crate::names;
-use crate::release;
 use crate::step::{self, Step};
-use crate::versions;
-use crate::wheel;
 use crate::workspace::{self, EVERY_COMMAND, linted};
+use crate::{boards, book, crates, formats, install, licences, names, release, versions, wheel};
 
 /// The target of the emulated board.
 const TARGET: &str = "thumbv7em-none-eabihf";
@@ -39,7 +28,7 @@ const STEPS: &[Step] = &[
     quick("alone", "check that the in-process swarm depends on none of the heavy parts", alone),
     quick("build", "compile the workspace and its tests, and lint them", || linted(&["test", "--all-targets", "--no-run"], &[])),
     quick("tests", "run the tests", tests),
-    quick("doctests", "run the examples in the documentation", doctests),
+    quick("doctests", "run the examples in the documentation", || linted(&["test", "--doc"], &[])),
     long("long", "run the tests that take long", long_tests),
     long("boards", "lint the firmware of every board, build it within its budget and list what it takes", boards),
     long("flashing", "flash boards that are not there through debug probes and by boot ROMs", flashing),
@@ -81,12 +70,8 @@ fn boards() -> Result<()> {
 /// Checks the lock files, of which those outside the workspace become stale with a new dependency of a crate.
 fn locks() -> Result<()> {
     for folder in [".", "boards", "fuzz"] {
-        let mut command = step::command("cargo", &["tree", "--locked", "--quiet"]);
-        let output = command.current_dir(step::root().join(folder)).output();
-        let output = output.context("cannot start cargo")?;
-        if !output.status.success() {
-            bail!("{folder}/Cargo.lock: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
+        step::output_in(&step::root().join(folder), "cargo", &["tree", "--locked", "--quiet"])
+            .with_context(|| format!("{folder}/Cargo.lock lacks something"))?;
     }
     Ok(())
 }
@@ -97,17 +82,12 @@ fn links() -> Result<()> {
 }
 
 fn has_nextest() -> bool {
-    let mut nextest = step::command("cargo", &["nextest", "--version"]);
-    let status = nextest.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
+    step::succeeds("cargo", &["nextest", "--version"])
 }
 
 fn tests() -> Result<()> {
-    if has_nextest() {
-        linted(&["nextest", "run", "--no-fail-fast"], &[])
-    } else {
-        linted(&["test", "--all-targets", "--no-fail-fast"], &[])
-    }
+    let run: &[&str] = if has_nextest() { &["nextest", "run"] } else { &["test", "--all-targets"] };
+    linted(&[run, &["--no-fail-fast"]].concat(), &[])
 }
 
 fn long_tests() -> Result<()> {
@@ -136,11 +116,7 @@ fn browser() -> Result<()> {
     install::chromium()?;
     let program = workspace::build_command()?;
     let arguments = ["test", "--test", "browser", "--", "--ignored", "--test-threads", "2"];
-    linted(&arguments, &[("FABSWARM", &program.to_string_lossy())])
-}
-
-fn doctests() -> Result<()> {
-    linted(&["test", "--doc"], &[])
+    linted(&arguments, &[("FABSWARM", &program)])
 }
 
 fn docs() -> Result<()> {

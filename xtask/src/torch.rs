@@ -1,10 +1,9 @@
 //! PyTorch, for the lines of the documentation that load a model into it.
 
 use anyhow::Result;
-use std::path::PathBuf;
 
-use crate::install;
-use crate::step;
+use crate::step::{self, succeeds};
+use crate::{install, python};
 
 /// Debian's package: a tenth of the wheel, which brings CUDA.
 const PACKAGE: &str = "python3-torch";
@@ -12,7 +11,7 @@ const SYSTEM: &str = "/usr/bin/python3";
 
 /// An interpreter that has PyTorch and safetensors: that of the system, or after installing [`PACKAGE`] where there is one. `None`
 /// where there is no such package, which the caller reports.
-pub(crate) fn interpreter() -> Result<Option<PathBuf>> {
+pub(crate) fn interpreter() -> Result<Option<String>> {
     let has_torch = || succeeds(SYSTEM, &["-c", "import torch"]);
     if !has_torch() {
         if !succeeds("apt-cache", &["show", PACKAGE]) {
@@ -25,19 +24,13 @@ pub(crate) fn interpreter() -> Result<Option<PathBuf>> {
         }
     }
     let environment = step::root().join("target/torch-venv");
-    let python = environment.join("bin/python");
-    let program = python.to_string_lossy();
+    let program = environment.join("bin/python").to_string_lossy().into_owned();
     if !succeeds(&program, &["-c", "import torch, safetensors"]) {
         // Its pip is that of the other environment: Debian's Python may come without one.
         let folder = environment.to_string_lossy();
         step::run(SYSTEM, &["-m", "venv", "--without-pip", "--system-site-packages", &folder])?;
-        let other = crate::python::interpreter()?;
-        let install = ["-m", "pip", "--python", &*program, "install", "--quiet", "--no-deps", "safetensors"];
-        step::run(&other.to_string_lossy(), &install)?;
+        let install = ["-m", "pip", "--python", &program, "install", "--quiet", "--no-deps", "safetensors"];
+        step::run(&python::interpreter()?, &install)?;
     }
-    Ok(Some(python))
-}
-
-fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    step::command(program, arguments).output().is_ok_and(|output| output.status.success())
+    Ok(Some(program))
 }

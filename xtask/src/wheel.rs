@@ -4,15 +4,11 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
-use crate::python;
-use crate::step;
-use crate::torch;
-use crate::workspace;
+use crate::{python, step, torch, workspace};
 
 /// Builds the wheel with a profile of Cargo, for systems as maturin's `--compatibility` names them, and returns its path.
 pub(crate) fn build_wheel(profile: &str, compatibility: &str) -> Result<PathBuf> {
     let python = python::interpreter()?;
-    let python = python.to_string_lossy();
     let wheels = step::root().join("target/wheels");
     let _ = fs::remove_dir_all(&wheels);
     let build = ["-m", "maturin", "build", "--quiet", "--manifest-path", "host/python/Cargo.toml"];
@@ -27,11 +23,9 @@ pub(crate) fn test() -> Result<()> {
     let program = workspace::build_command()?;
     let wheel = build_wheel("dev", "linux")?;
     let python = python::interpreter()?;
-    let python = python.to_string_lossy();
     let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
     step::run(&python, &[&install[..], &[&wheel.to_string_lossy()]].concat())?;
     let tests = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "host/python/tests"];
     let torch = torch::interpreter()?.unwrap_or_default();
-    let places = [("FABSWARM", &*program.to_string_lossy()), ("FABSWARM_TORCH", &*torch.to_string_lossy())];
-    step::run_with(&python, &tests, &places)
+    step::run_with(&python, &tests, &[("FABSWARM", &program), ("FABSWARM_TORCH", &torch)])
 }

@@ -1,7 +1,5 @@
 //! Builds of the workspace, as the tests have them.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 
 use crate::step;
@@ -23,7 +21,7 @@ pub(crate) fn linted(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(
 
 /// Builds the command as the tests do, and returns where it is. `cargo build` leaves out what only tests depend on, and builds
 /// everything else once more for it.
-pub(crate) fn build_command() -> Result<PathBuf> {
+pub(crate) fn build_command() -> Result<String> {
     linted(&["test", "--no-run", "--test", "cli"], &[])?;
-    Ok(step::root().join("target/debug/fabswarm"))
+    Ok(step::root().join("target/debug/fabswarm").to_string_lossy().into_owned())
 }
