@@ -8,25 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::step;
 
-/// Packages of Debian that bring a program.
-struct AptPackages {
-    program: &'static str,
-    packages: &'static [&'static str],
-    megabytes: u32,
-    seconds: u32,
-}
-
-const QEMU: AptPackages =
-    AptPackages { program: "qemu-system-arm", packages: &["qemu-system-arm"], megabytes: 20, seconds: 20 };
-const NODE: AptPackages =
-    AptPackages { program: "npm", packages: &["nodejs", "npm"], megabytes: 60, seconds: 60 };
-const CHROMIUM: AptPackages = AptPackages {
-    program: "chromedriver",
-    packages: &["chromium", "chromium-driver"],
-    megabytes: 130,
-    seconds: 60,
-};
-
+const QEMU: &str = "qemu-system-arm";
 /// Folder of the emulator of Picos and the pinned version of its package.
 const RP2040JS: &str = "boards/pico/emulator";
 const BACKPORTS: &str = "/etc/apt/sources.list.d/bookworm-backports.sources";
@@ -36,28 +18,26 @@ pub(crate) fn announce(what: &str, with: &str, megabytes: u32, seconds: u32) {
     println!("    installing {what} with {with}: about {megabytes} MB to download, {seconds} s");
 }
 
-impl AptPackages {
-    /// Installs them with apt, unless the program is there.
-    fn install(&self, from: &[&str]) -> Result<()> {
-        let names = self.packages.join(" ");
-        if step::command("apt-get", &["--version"]).output().is_err() {
-            bail!("install {names} with your system's package manager");
-        }
-        announce(&names, "apt", self.megabytes, self.seconds);
-        step::as_root("apt-get", &["update", "-qq"])?;
-        let install = ["install", "-y", "-qq", "--no-install-recommends"];
-        step::as_root("apt-get", &[&install[..], from, self.packages].concat())
+/// Installs packages of Debian, from a release of it or the usual one.
+fn apt(packages: &[&str], from: &[&str], megabytes: u32, seconds: u32) -> Result<()> {
+    let names = packages.join(" ");
+    if step::command("apt-get", &["--version"]).output().is_err() {
+        bail!("install {names} with your system's package manager");
     }
+    announce(&names, "apt", megabytes, seconds);
+    step::as_root("apt-get", &["update", "-qq"])?;
+    let install = ["install", "-y", "-qq", "--no-install-recommends"];
+    step::as_root("apt-get", &[&install[..], from, packages].concat())
+}
 
-    fn is_there(&self) -> bool {
-        let version = step::command(self.program, &["--version"]).output();
-        let version = version.ok().filter(|output| output.status.success());
-        if let Some(output) = &version {
-            let text = String::from_utf8_lossy(&output.stdout);
-            println!("    {}: {} is there", self.program, text.lines().next().unwrap_or_default());
-        }
-        version.is_some()
+fn is_there(program: &str) -> bool {
+    let version = step::command(program, &["--version"]).output();
+    let version = version.ok().filter(|output| output.status.success());
+    if let Some(output) = &version {
+        let text = String::from_utf8_lossy(&output.stdout);
+        println!("    {program}: {} is there", text.lines().next().unwrap_or_default());
     }
+    version.is_some()
 }
 
 /// Adds the compiler targets that are missing.
@@ -77,13 +57,13 @@ pub(crate) fn targets(targets: &[String]) -> Result<()> {
 
 /// The emulator of the board that tests run on.
 pub(crate) fn qemu() -> Result<()> {
-    if QEMU.is_there() {
+    if is_there(QEMU) {
         return Ok(());
     }
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     // On Debian 12 the stock package would remove tools of a backported QEMU that may be there.
     if !release.contains("VERSION_CODENAME=bookworm") {
-        return QEMU.install(&[]);
+        return apt(&[QEMU], &[], 20, 20);
     }
     if !Path::new(BACKPORTS).exists() {
         println!("    adding Debian's backports to apt, for QEMU: {BACKPORTS}");
@@ -91,7 +71,7 @@ pub(crate) fn qemu() -> Result<()> {
         fs::write(&draft, backports()?).with_context(|| format!("cannot write {}", draft.display()))?;
         step::as_root("install", &["-m", "644", &draft.to_string_lossy(), BACKPORTS])?;
     }
-    QEMU.install(&["-t", "bookworm-backports"])
+    apt(&[QEMU], &["-t", "bookworm-backports"], 20, 20)
 }
 
 /// The source of backports, on the mirror that the system takes its other packages from.
@@ -118,11 +98,10 @@ fn mirror_of(line: &str) -> Option<&str> {
 
 /// npm's rp2040js, the emulator of Picos, beside the script that uses it.
 pub(crate) fn rp2040js() -> Result<()> {
-    if !NODE.is_there() {
-        NODE.install(&[])?;
+    if !is_there("npm") {
+        apt(&["nodejs", "npm"], &[], 60, 60)?;
     }
-    let is_pinned = step::command("npm", &["ls", "--prefix", RP2040JS]).output();
-    if is_pinned.context("cannot start npm")?.status.success() {
+    if step::succeeds("npm", &["ls", "--prefix", RP2040JS]) {
         println!("    rp2040js is there");
         return Ok(());
     }
@@ -132,7 +111,7 @@ pub(crate) fn rp2040js() -> Result<()> {
 
 /// A browser and its driver.
 pub(crate) fn chromium() -> Result<()> {
-    if CHROMIUM.is_there() { Ok(()) } else { CHROMIUM.install(&[]) }
+    if is_there("chromedriver") { Ok(()) } else { apt(&["chromium", "chromium-driver"], &[], 130, 60) }
 }
 
 #[cfg(test)]
