@@ -6,7 +6,6 @@ use fabswarm_shared::agent::StateField;
 use fabswarm_shared::wire::seal::Key;
 use fabswarm_sim::swarm::{ShadowRound, SwarmError};
 use frame_fields::FrameFields;
-use std::fmt::Write;
 use std::path::Path;
 use std::{fs, io};
 
@@ -43,16 +42,12 @@ pub(crate) fn state_pair(
     shadow: &[u32],
 ) -> FilePair {
     // The shadow's state says where everything is, in both.
-    let text = |state: &[u32]| {
-        let mut text = String::new();
-        for (number, &word) in state.iter().enumerate() {
-            let field = StateField::find(shadow, number);
-            let meaning = field.map(|field| format!(" {} {field}", field.value(word)));
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{number:5} {word:#010x}{}", meaning.unwrap_or_default());
-        }
-        text
+    let line = |(number, &word): (usize, &u32)| {
+        let field = StateField::find(shadow, number);
+        let meaning = field.map(|field| format!(" {} {field}", field.value(word)));
+        format!("{number:5} {word:#010x}{}\n", meaning.unwrap_or_default())
     };
+    let text = |state: &[u32]| state.iter().enumerate().map(line).collect::<String>();
     let (difference, board) = match board {
         Err(error) => (format!("the board did not send its state ({error})"), format!("{error}\n")),
         Ok(board) => (state_difference(&board, shadow), text(&board)),
@@ -151,15 +146,11 @@ impl FramePair {
 
     /// The frames of both, each in a line of hexadecimal digits with its fields below.
     pub(crate) fn pair(&self, agent: u16, round: u32, key: Option<&Key>) -> FilePair {
-        let texts = [&self.board, &self.shadow].map(|frames| {
-            let mut text = String::new();
-            for frame in frames {
-                let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "{digits}\n{}", FrameFields::of(frame, key));
-            }
-            text
-        });
+        let text = |frame: &Vec<u8>| {
+            let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{digits}\n{}\n", FrameFields::of(frame, key))
+        };
+        let texts = [&self.board, &self.shadow].map(|frames| frames.iter().map(text).collect());
         FilePair::new(&format!("agent-{agent}-round-{round}-frames"), &self.difference(key), texts)
     }
 

@@ -46,10 +46,8 @@ pub(crate) const MOST_WORDS: usize = 512;
 /// Checks that boards can be built for a task and a swarm, and returns what their firmware must have room for.
 pub(crate) fn check_sizes(task: &Task<f32>, agents: usize) -> Result<FirmwareConfig, Diagnostic> {
     if agents > BOARD_MEMBERS_LARGE {
-        return Err(Diagnostic::new(
-            format!("the swarm has {agents} agents, and boards are built for {BOARD_MEMBERS_LARGE}"),
-            "lower swarm.agents, or set swarm.boards to \"in-process\"",
-        ));
+        let what = format!("the swarm has {agents} agents, and boards are built for {BOARD_MEMBERS_LARGE}");
+        return Err(Diagnostic::new(what, "lower swarm.agents, or set swarm.boards to \"in-process\""));
     }
     let needs = FirmwareConfig::of(task, agents);
     if needs.words > MOST_WORDS {

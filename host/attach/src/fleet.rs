@@ -11,7 +11,6 @@ use fabswarm_diagnostic::Diagnostic;
 use fabswarm_sim::scenario::LostBoards;
 use fabswarm_sim::swarm::BoardWarning;
 use mio::{Events, Poll, Token, event::Event};
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, atomic::AtomicBool};
 use std::time::{Duration, Instant};
@@ -38,8 +37,7 @@ impl EventLog {
     pub(crate) fn push(&mut self, round: u32, agent: Option<u16>, what: &str, detail: String) {
         let agent = agent.map(|agent| agent.to_string()).unwrap_or_default();
         let detail = detail.replace('"', "\"\"").replace('\n', " ");
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "{round},{agent},{what},\"{detail}\"");
+        self.0 += &format!("{round},{agent},{what},\"{detail}\"\n");
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -114,12 +112,16 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
         }
     }
 
-    pub(crate) fn is_recall_due(&mut self) -> bool {
-        let is_due = self.recalled.elapsed() >= RECALL_EVERY;
-        if is_due {
-            self.recalled = Instant::now();
+    /// Regularly tries to bring boards back, by `recall`.
+    pub(crate) fn recall(
+        &mut self,
+        recall: impl Fn(&mut B, &Poll) -> Result<(), Diagnostic>,
+    ) -> Result<(), Diagnostic> {
+        if self.recalled.elapsed() < RECALL_EVERY {
+            return Ok(());
         }
-        is_due
+        self.recalled = Instant::now();
+        self.boards.iter_mut().try_for_each(|board| recall(board, &self.poll))
     }
 
     pub(crate) fn warn(&mut self, agent: u16, text: String) {
@@ -136,16 +138,14 @@ impl<B: AsMut<BoardLink>> Fleet<B> {
 
     /// Fails if the process of a board has ended.
     pub(crate) fn check_process(&mut self, index: usize) -> Result<(), Diagnostic> {
-        let exit_status = |link: &mut BoardLink| link.process_mut().and_then(BoardProcess::exit_status);
-        let Some(status) = exit_status(self.boards[index].as_mut()) else { return Ok(()) };
+        let process = self.boards[index].as_mut().process_mut();
+        let Some(status) = process.and_then(|board| board.child.exit_status()) else { return Ok(()) };
         self.read_log(index);
         let link = self.boards[index].as_mut();
         let messages = link.process().map(BoardProcess::last_message).unwrap_or_default();
         let (agent, colon) = (link.agent, if messages.is_empty() { "" } else { ": " });
-        Err(Diagnostic::new(
-            format!("the board of agent {agent} ended ({status}){colon}{messages}"),
-            format!("see {} in the run's folder boards/", log_name(agent)),
-        ))
+        let what = format!("the board of agent {agent} ended ({status}){colon}{messages}");
+        Err(Diagnostic::new(what, format!("see {} in the run's folder boards/", log_name(agent))))
     }
 
     /// Adds everything that the board of `agent` logs to the warnings.
@@ -192,9 +192,7 @@ mod tests {
         log.push(8, None, "failed", String::new());
         log.write(folder.path()).unwrap();
         let table = fs::read_to_string(folder.path().join(EVENTS)).unwrap();
-        assert_eq!(
-            table,
-            "round,agent,event,detail\n7,3,lost,\"it \"\"hangs\"\" at 0x12\"\n8,,failed,\"\"\n"
-        );
+        let rows = "7,3,lost,\"it \"\"hangs\"\" at 0x12\"\n8,,failed,\"\"\n";
+        assert_eq!(table, format!("round,agent,event,detail\n{rows}"));
     }
 }

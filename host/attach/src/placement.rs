@@ -32,10 +32,8 @@ impl FromStr for Placement {
         let mut serial_pattern = None;
         let group = |group: &str| {
             let unknown = || {
-                Diagnostic::new(
-                    format!("swarm.boards: `{group}` is not a place for agents"),
-                    "use in-process, native, qemu, qemu-uart, qemu-sensor, pico, pico-usb or serial, each with an optional `:COUNT`; serial also as `serial:PATTERN`",
-                )
+                let remedy = "use in-process, native, qemu, qemu-uart, qemu-sensor, pico, pico-usb or serial, each with an optional `:COUNT`; serial also as `serial:PATTERN`";
+                Diagnostic::new(format!("swarm.boards: `{group}` is not a place for agents"), remedy)
             };
             let (place, count) = match group.split_once(':') {
                 // `serial:PATTERN`, with or without a count behind it.
@@ -126,10 +124,9 @@ mod tests {
     #[test]
     fn counts_that_do_not_fit_are_reported() {
         let message = |text: &str| locations(text, 10).unwrap_err().to_string();
-        assert_eq!(
-            message("qemu:3"),
-            "swarm.boards = \"qemu:3\" places 3 agents, but the swarm has 10\nhelp: make the counts add up"
-        );
+        let few =
+            "swarm.boards = \"qemu:3\" places 3 agents, but the swarm has 10\nhelp: make the counts add up";
+        assert_eq!(message("qemu:3"), few);
         assert!(message("qemu:3,native:9").contains(" places 12 agents"));
         assert!(
             message("native:18446744073709551615,qemu:2").contains(" places 18446744073709551615 agents")

@@ -73,8 +73,10 @@ impl SlotBoards {
             self.fleet.boards[index].heard_at = Instant::now();
             self.process_packets(index)?;
             if is_unplugged {
-                let error =
-                    error::unplugged(self.fleet.boards[index].link.agent, self.replay.reported(index));
+                let error = error::unplugged(
+                    self.fleet.boards[index].link.agent,
+                    self.replay.tracks[index].reported(),
+                );
                 self.lose(index, "was unplugged", error)?;
             }
         }
@@ -90,9 +92,9 @@ impl SlotBoards {
                 SlotReport::Frame(frame) => self.carry(index, frame),
                 SlotReport::Round(entry) => self.note(index, entry)?,
                 SlotReport::Restarted(cause) => {
-                    self.replay.restart(index);
+                    self.replay.tracks[index].restart();
                     let agent = self.fleet.boards[index].link.agent;
-                    let error = error::restarted(agent, self.replay.reported(index), &cause);
+                    let error = error::restarted(agent, self.replay.tracks[index].reported(), &cause);
                     self.lose(index, &format!("restarted by itself ({cause})"), error)?;
                 }
             }
@@ -111,12 +113,8 @@ impl SlotBoards {
                 self.lose(index, "no longer answers", silent)?;
             }
         }
-        if !self.fleet.is_recall_due() {
-            return Ok(());
-        }
-        let Fleet { boards, poll, .. } = &mut self.fleet;
-        let unplugged = boards.iter_mut().filter(|board| board.link.is_unplugged());
-        unplugged.map(|board| &mut board.link).try_for_each(|link| link.connect(poll))
+        self.fleet
+            .recall(|board, poll| if board.link.is_unplugged() { board.link.connect(poll) } else { Ok(()) })
     }
 
     /// Goes on without the reports of a real board. If the board is a process, or the scenario says so, the run ends with `error`.
@@ -125,7 +123,7 @@ impl SlotBoards {
         if !board.link.is_serial() || self.fleet.lost_boards == LostBoards::Fail {
             return Err(error);
         }
-        let (agent, round) = (board.link.agent, self.replay.reported(index));
+        let (agent, round) = (board.link.agent, self.replay.tracks[index].reported());
         if !board.lose() {
             let text = format!("its board {what} in round {round}; the run goes on without its reports");
             self.fleet.warn(agent, text);
@@ -138,7 +136,8 @@ impl SlotBoards {
         let board = &mut self.fleet.boards[index];
         let (agent, round) = (board.link.agent, entry.round);
         let is_back = std::mem::take(&mut board.is_away);
-        let missed_from = self.replay.missed_before(&entry, std::mem::take(&mut board.may_have_missed));
+        let missed_from =
+            self.replay.tracks[index].missed_before(round, std::mem::take(&mut board.may_have_missed));
         if let Some(from) = missed_from {
             self.follow_entry(FlightEntry::missed(agent, from))?;
         }
@@ -153,7 +152,7 @@ impl SlotBoards {
             self.fleet.events.push(round, Some(agent), if is_back { "returned" } else { "missed" }, detail);
         }
         self.follow_entry(entry)?;
-        self.fleet.boards[index].is_present |= self.replay.reported(index) >= self.round;
+        self.fleet.boards[index].is_present |= self.replay.tracks[index].reported() >= self.round;
         Ok(())
     }
 
@@ -190,41 +189,10 @@ impl SlotBoards {
         }
     }
 
-    /// The rounds that all reporting boards have ended.
-    fn reported(&self) -> Option<u32> {
-        let boards = self.fleet.boards.iter().enumerate();
-        boards.filter(|(_, board)| board.is_present).map(|(index, _)| self.replay.reported(index)).min()
-    }
-
-    /// Follows the boards until all of them that report have ended the next round.
-    fn follow(&mut self) -> Result<(), SwarmError> {
-        loop {
-            self.replay.follow().map_err(|fault| {
-                self.mismatches += u64::from(matches!(fault, FlightFault::Digest(_)));
-                Diagnostic::from(fault)
-            })?;
-            if self.progressed.0 != self.replay.checks {
-                self.progressed = (self.replay.checks, Instant::now());
-            }
-            // A board that its computer has no time for reports late; what it reports then is not missing.
-            let is_late = self.progressed.1.elapsed() > STUCK_AFTER;
-            let is_whole = self.fleet.boards.iter().all(|board| board.is_present);
-            if let Some(fault) = self.replay.stuck().filter(|_| is_late && is_whole) {
-                return Err(Diagnostic::from(fault).into());
-            }
-            if self.reported().is_some_and(|rounds| rounds > self.round) {
-                self.round += 1;
-                return Ok(());
-            }
-            if self.fleet.interrupted.load(Ordering::Relaxed) {
-                return Err(SwarmError::Interrupted);
-            }
-            self.serve()?;
-        }
-    }
-
+    /// Whether the shadow of `agent` has the state of its board.
     fn is_followed(&self, agent: usize) -> bool {
-        self.replay.has_followed(agent, self.round)
+        let track = &self.replay.tracks[agent];
+        !track.is_lost && track.ended >= self.round
     }
 
     /// Packed decisions of all agents. Of one that cannot be followed only the x that it reported last is known.
@@ -262,8 +230,33 @@ impl Drop for SlotBoards {
 }
 
 impl Swarm for SlotBoards {
+    /// Follows the boards until all of them that report have ended the next round.
     fn step(&mut self) -> Result<(), SwarmError> {
-        self.follow()
+        loop {
+            self.replay.follow().map_err(|fault| {
+                self.mismatches += u64::from(matches!(fault, FlightFault::Digest(_)));
+                Diagnostic::from(fault)
+            })?;
+            if self.progressed.0 != self.replay.checks {
+                self.progressed = (self.replay.checks, Instant::now());
+            }
+            // A board that its computer has no time for reports late; what it reports then is not missing.
+            let is_late = self.progressed.1.elapsed() > STUCK_AFTER;
+            let is_whole = self.fleet.boards.iter().all(|board| board.is_present);
+            if let Some(fault) = self.replay.stuck().filter(|_| is_late && is_whole) {
+                return Err(Diagnostic::from(fault).into());
+            }
+            let tracks = self.fleet.boards.iter().zip(&self.replay.tracks);
+            let present = tracks.filter(|(board, _)| board.is_present);
+            if present.map(|(_, track)| track.reported()).min().is_some_and(|rounds| rounds > self.round) {
+                self.round += 1;
+                return Ok(());
+            }
+            if self.fleet.interrupted.load(Ordering::Relaxed) {
+                return Err(SwarmError::Interrupted);
+            }
+            self.serve()?;
+        }
     }
 
     fn metrics(&self) -> Metrics {
@@ -300,7 +293,7 @@ impl Swarm for SlotBoards {
                 digest: board.telemetry.map(|last| last.digest),
                 board: Some(BoardView {
                     // A digest that differs ends the run.
-                    digests: DigestCounts { checks: self.replay.checks_of(index), mismatches: 0 },
+                    digests: DigestCounts { checks: self.replay.tracks[index].checks, mismatches: 0 },
                     answer_ms: None,
                     telemetry: board.telemetry,
                 }),

@@ -41,12 +41,9 @@ impl FrameFields {
             Ok(Frame::Hello(hello)) => {
                 let Hello { sender, boot, member_of, epoch, round, schema, x, y, x_is_local, echo, .. } =
                     hello;
-                fields.push("kind", "hello");
-                fields.push("sender", sender);
+                fields.push_header("hello", sender, epoch, round);
                 fields.push("boot", boot);
                 fields.push("member of", member_of);
-                fields.push("epoch", epoch);
-                fields.push("round", round);
                 fields.push("schema", format!("{schema:#010x}"));
                 fields.push("shape", format!("{x} + 2·{y} scalars, x is local: {x_is_local}"));
                 fields.push("echo", format!("{echo:?}"));
@@ -145,10 +142,8 @@ mod tests {
         assert_eq!(difference(&data(9, &[1.0, 2.5], &[5, -6])), "v[1] is 2.5e0 instead of 2e0");
         assert_eq!(difference(&data(9, &[1.0, 2.0], &[5, 6])), "sigma[1] is 6 instead of -6");
         assert_eq!(difference(&data(9, &[1.0], &[5])), "sigma[0] 5 where v[1] 2e0 should be");
-        assert_eq!(
-            difference(&expected[..1]),
-            "frame the bytes are no frame of this format where kind data should be"
-        );
+        let no_frame = "frame the bytes are no frame of this format where kind data should be";
+        assert_eq!(difference(&expected[..1]), no_frame);
     }
 
     #[test]

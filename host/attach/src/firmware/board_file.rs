@@ -55,10 +55,8 @@ impl BoardFile {
             ));
         }
         fabswarm_board_file::BoardToml::read(&path).map(Self).map_err(|reason| {
-            Diagnostic::new(
-                format!("cannot use {}: {reason}", path.display()),
-                "compare it with boards/template/board.toml; docs/boards.md has its keys",
-            )
+            let what = format!("cannot use {}: {reason}", path.display());
+            Diagnostic::new(what, "compare it with boards/template/board.toml; docs/boards.md has its keys")
         })
     }
 
@@ -126,10 +124,8 @@ impl BoardFile {
     /// If it has none.
     pub fn drive(&self) -> Result<&Uf2Drive, Diagnostic> {
         self.uf2.as_ref().ok_or_else(|| {
-            Diagnostic::new(
-                format!("{} takes no UF2 files", self.name),
-                "its board.toml has no [uf2]; flash it without --out and --drive",
-            )
+            let what = format!("{} takes no UF2 files", self.name);
+            Diagnostic::new(what, "its board.toml has no [uf2]; flash it without --out and --drive")
         })
     }
 
@@ -207,9 +203,7 @@ mod tests {
         assert!(lines.len() == 1 && lines[0].contains("\"disable-blocking-mode\""), "{lines:?}");
         let boards = names().into_iter().chain([TEMPLATE.to_owned()]);
         let lines: Vec<String> = boards.flat_map(|board| lines_of(&board)).collect();
-        assert!(
-            lines.len() >= 7 && lines.iter().all(|line| line == "defmt-rtt.workspace = true"),
-            "{lines:?}"
-        );
+        let are_inherited = lines.iter().all(|line| line == "defmt-rtt.workspace = true");
+        assert!(lines.len() >= 7 && are_inherited, "{lines:?}");
     }
 }

@@ -90,27 +90,23 @@ impl BoardKind {
 
 fn qemu() -> Result<PathBuf, Diagnostic> {
     on_path("qemu-system-arm").ok_or_else(|| {
-        Diagnostic::new(
-            "qemu-system-arm is not on the PATH, and emulated boards need it",
-            "run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`",
-        )
+        let remedy =
+            "run `apt-get install qemu-system-arm` (version 7.2 or newer) or `cargo xtask install qemu`";
+        Diagnostic::new("qemu-system-arm is not on the PATH, and emulated boards need it", remedy)
     })
 }
 
 /// Node, which runs npm's rp2040js.
 fn node() -> Result<PathBuf, Diagnostic> {
     let node = on_path("node").ok_or_else(|| {
-        Diagnostic::new(
-            "node is not on the PATH, and emulated Picos need it",
-            "run `apt-get install nodejs npm` (version 18 or newer), then `cargo xtask install rp2040js`",
-        )
+        let remedy =
+            "run `apt-get install nodejs npm` (version 18 or newer), then `cargo xtask install rp2040js`";
+        Diagnostic::new("node is not on the PATH, and emulated Picos need it", remedy)
     })?;
     let folder = pico_emulator()?;
     if !folder.join("node_modules/rp2040js/package.json").is_file() {
-        return Err(Diagnostic::new(
-            format!("npm's rp2040js is not in {}, and emulated Picos need it", folder.display()),
-            "run `cargo xtask install rp2040js`, or `npm ci` in that folder",
-        ));
+        let what = format!("npm's rp2040js is not in {}, and emulated Picos need it", folder.display());
+        return Err(Diagnostic::new(what, "run `cargo xtask install rp2040js`, or `npm ci` in that folder"));
     }
     Ok(node)
 }

@@ -93,12 +93,9 @@ pub(crate) struct BoardLog {
 impl BoardLog {
     /// Decodes what the board appends to `encoded` into the file `decoded`.
     pub(crate) fn new(encoded: PathBuf, decoded: &Path) -> Result<Self, Diagnostic> {
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(decoded)
-            .map_err(|source| error::file(decoded, source))?;
-        Ok(Self { encoded, read: 0, pending: Vec::new(), decoded: file, last_error: None })
+        let file = File::options().create(true).append(true).open(decoded);
+        let decoded = file.map_err(|source| error::file(decoded, source))?;
+        Ok(Self { encoded, read: 0, pending: Vec::new(), decoded, last_error: None })
     }
 
     /// Deletes the encoded log, for a boot that begins a new one. Without this an emulator that is slow to start would truncate

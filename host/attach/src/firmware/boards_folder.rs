@@ -46,10 +46,9 @@ fn named(folder: &Path, by: &str) -> Result<PathBuf, Diagnostic> {
     let found =
         candidates.iter().find(|folder| has_boards(folder)).and_then(|found| found.canonicalize().ok());
     found.ok_or_else(|| {
-        Diagnostic::new(
-            format!("{by} = {}: no board is there", folder.display()),
-            "name a folder whose folders have a board.toml each, such as boards/ in fabswarm's source tree",
-        )
+        let remedy =
+            "name a folder whose folders have a board.toml each, such as boards/ in fabswarm's source tree";
+        Diagnostic::new(format!("{by} = {}: no board is there", folder.display()), remedy)
     })
 }
 

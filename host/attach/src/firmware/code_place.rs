@@ -94,10 +94,8 @@ pub(crate) fn explain(message: &str, image: &Path) -> String {
         let number = u64::from_str_radix(word.trim_matches([' ', '[', ']']).strip_prefix("0x")?, 16).ok()?;
         (number > 0).then_some(number)
     };
-    let (fault, instruction) = match fault.rsplit_once(" at ").map(|(fault, at)| (fault, number(at))) {
-        Some((fault, Some(instruction))) => (fault, Some(instruction)),
-        _ => (fault, None),
-    };
+    let at = fault.rsplit_once(" at ").and_then(|(fault, at)| Some((fault, Some(number(at)?))));
+    let (fault, instruction) = at.unwrap_or((fault, None));
     let returns = callers.split(',').filter_map(number).map(before_return);
     let addresses: Vec<u64> = instruction.into_iter().chain(returns).collect();
     let places: Vec<String> = places(image, &addresses).iter().map(CodePlace::to_string).collect();

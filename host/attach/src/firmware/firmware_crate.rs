@@ -105,10 +105,8 @@ impl FirmwareCrate<'_> {
             .output()
             .map_err(|source| {
                 let place = folder.display();
-                Diagnostic::new(
-                    failure(&format!("cannot run cargo in {place}: {source}")),
-                    "put Rust's cargo on the PATH",
-                )
+                let what = failure(&format!("cannot run cargo in {place}: {source}"));
+                Diagnostic::new(what, "put Rust's cargo on the PATH")
             })?;
         drop(building);
         if !output.status.success() {

@@ -8,10 +8,8 @@ pub(crate) use phase::BoardLoss;
 use super::round_queue::{RoundQueue, ShadowRoundEnd};
 use crate::compare::{Divergence, FramePair, RoundReception, ShadowDifference};
 use crate::error;
-use crate::machine::{
-    BoardLink, BoardProcess,
-    boot_check::{check_boot, has_failed, start_cause},
-};
+use crate::machine::BoardLink;
+use crate::machine::boot_check::{check_boot, has_failed, start_cause};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::{Boot, Packet, SensorState, Telemetry};
 use fabswarm_sim::swarm::{BoardView, DigestCounts};
@@ -51,9 +49,9 @@ pub(crate) struct LockStepBoard {
     /// Frames of the next round that have arrived so far.
     sending: Vec<Vec<u8>>,
     frame_check: FrameCheck,
-    telemetry: Option<Telemetry>,
+    pub(crate) telemetry: Option<Telemetry>,
     /// The last report of its sensor, if it has one: of its present round.
-    sensor: Option<SensorState>,
+    pub(crate) sensor: Option<SensorState>,
     /// Since when it may go through its present round.
     granted_at: Option<Instant>,
     round_time: Option<Duration>,
@@ -118,13 +116,13 @@ impl LockStepBoard {
 
     /// Whether it neither answers nor waits for the machine.
     pub(crate) fn is_hung(&mut self) -> bool {
-        let (since, waited, cpu_time) = (self.waited_since, self.waited(), self.cpu_time());
+        let (since, waited, cpu_time) = (self.waited_since, self.waited_since.elapsed(), self.cpu_time());
         cpu_time.is_some_and(|cpu_time| self.hang_watch.is_hung(since, waited, cpu_time))
     }
 
     /// The processor time of its process, if it is one and went through rounds before: by that the host can tell if it hangs.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        self.link.process().filter(|_| self.was_up).and_then(BoardProcess::cpu_time)
+        self.link.process().filter(|_| self.was_up).and_then(|board| board.child.cpu_time())
     }
 
     /// Restarts a killed board, or starts one that has returned, which joins in `air_round`.
@@ -172,6 +170,9 @@ impl LockStepBoard {
 
     /// Brings a real board back that is lost or got its power again: opens its port, or resets it if it sends no boot packet.
     pub(crate) fn recall(&mut self, poll: &Poll) -> Result<(), Diagnostic> {
+        if self.is_away() && !self.is_lost() {
+            return Ok(());
+        }
         if self.link.is_unplugged() {
             if self.is_lost() {
                 self.waited_since = Instant::now();
@@ -179,7 +180,7 @@ impl LockStepBoard {
             return self.link.connect(poll);
         }
         let is_silent = self.link.is_serial() && self.phase == BoardPhase::Lost;
-        if is_silent && self.reset_timer.is_over(self.waited()) {
+        if is_silent && self.reset_timer.is_over(self.waited_since.elapsed()) {
             self.waited_since = Instant::now();
             self.link.push(&Packet::Reset);
         }
@@ -226,10 +227,6 @@ impl LockStepBoard {
         self.state_request.take()?.words
     }
 
-    pub(crate) const fn has_sensor(&self) -> bool {
-        self.sensor.is_some()
-    }
-
     /// The fresh reading of its present round.
     pub(crate) fn reading(&self) -> Option<f32> {
         self.sensor?.reading.map(f32::from_bits).filter(|_| self.is_up())
@@ -242,10 +239,6 @@ impl LockStepBoard {
     /// Whether it owes the host a packet.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.is_away() && (!self.is_up() || self.queue.is_busy() || !self.has_sent_state())
-    }
-
-    pub(crate) fn waited(&self) -> Duration {
-        self.waited_since.elapsed()
     }
 
     /// Whether it has sent all frames of a round of the air, equal to its shadow's. A killed board sent them before.
@@ -295,11 +288,6 @@ impl LockStepBoard {
         }
     }
 
-    /// The most stack it has used since its start, if it measures that.
-    pub(crate) fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.telemetry?.deepest_stack_bytes
-    }
-
     /// Repeats the last packet that the board has not answered, in case it was lost.
     pub(crate) fn send_again(&mut self) {
         let unanswered = match (&self.state_request, self.phase) {
@@ -337,7 +325,7 @@ impl LockStepBoard {
                     return Ok(());
                 }
                 self.started_boot = self.started_boot.or(boot.page.ok().map(|page| page.boot));
-                self.queue.set_window(boot.window.into());
+                self.queue.window = boot.window.into();
                 self.sending.clear();
                 self.link.push(&Packet::Start { air_round: round });
                 self.phase = BoardPhase::Starting;

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::compare::{Divergence, FramePair, ShadowDifference, state_pair};
 use crate::error;
-use crate::fleet::Fleet;
 use crate::machine::BoardProcess;
 use crate::notice::notify;
 use fabswarm_diagnostic::Diagnostic;
@@ -144,7 +143,7 @@ impl LockStepBoards {
             }
         }
         self.lose_boards()?;
-        self.recall_boards()?;
+        self.fleet.recall(LockStepBoard::recall)?;
         let now = Instant::now();
         if has_progress {
             (self.progressed, self.checked, self.is_wait_announced) = (now, now, false);
@@ -172,13 +171,8 @@ impl LockStepBoards {
 
     /// The agents whose boards owe the host a packet, as a list.
     fn awaited_agents(&self) -> String {
-        let agents: Vec<String> = self
-            .fleet
-            .boards
-            .iter()
-            .filter(|board| board.is_awaited())
-            .map(|board| board.link.agent.to_string())
-            .collect();
+        let awaited = self.fleet.boards.iter().filter(|board| board.is_awaited());
+        let agents: Vec<String> = awaited.map(|board| board.link.agent.to_string()).collect();
         match agents.len().checked_sub(LISTED_AGENTS) {
             None | Some(0) => agents.join(", "),
             Some(more) => format!("{} and {more} more", agents[..LISTED_AGENTS].join(", ")),
@@ -194,7 +188,7 @@ impl LockStepBoards {
             }
             self.fleet.check_process(index)?;
             let board = &mut self.fleet.boards[index];
-            let (agent, waited) = (board.link.agent, board.waited());
+            let (agent, waited) = (board.link.agent, board.waited_since.elapsed());
             if board.is_hung() {
                 board.hang_place = board.link.process().and_then(BoardProcess::processor_place);
                 if is_rejoining {
@@ -249,7 +243,12 @@ impl LockStepBoards {
             };
             let cause = if cause.is_empty() { cause } else { format!(" ({cause})") };
             if matches!(loss, BoardLoss::Hung | BoardLoss::Failed) && board.count_fault() == FAULTS_IN_A_ROW {
-                return Err(fails_again(agent, air_round, &format!("{what}{cause}")).into());
+                let times = format!("in round {air_round}, {FAULTS_IN_A_ROW} times in a row");
+                let what = format!("the board of agent {agent} {what}{cause} {times}");
+                let log = format!("see agent-{agent}.log in the run's folder boards/");
+                return Err(
+                    Diagnostic::new(what, format!("{log}: the fault is in its firmware or problem")).into()
+                );
             }
             self.fleet.warn(
                 agent,
@@ -260,18 +259,6 @@ impl LockStepBoards {
             self.changes.push(BoardChange::Lost { agent: agent.into() });
         }
         Ok(())
-    }
-
-    /// Regularly tries to bring boards back that are lost or start again.
-    fn recall_boards(&mut self) -> Result<(), SwarmError> {
-        if !self.fleet.is_recall_due() {
-            return Ok(());
-        }
-        let Fleet { boards, poll, .. } = &mut self.fleet;
-        Ok(boards
-            .iter_mut()
-            .filter(|board| board.is_lost() || !board.is_away())
-            .try_for_each(|board| board.recall(poll))?)
     }
 
     /// Grants rounds to idle boards, first to those that can go through most, and none after slot `last`. A board whose frames
@@ -285,7 +272,10 @@ impl LockStepBoards {
             });
             let able = idle.map(|(index, board)| {
                 let most = if board.frame_difference().is_some() { 1 } else { MAX_ROUNDS_BEHIND };
-                (board.queue.ready(last, has_sent).min(most), scatter(index), index)
+                // Of boards that are equally far, those that start together should not wait for each other's frames: an order in
+                // which neighbours are far apart.
+                let place = (index as u32).wrapping_mul(0x9E37_79B1);
+                (board.queue.ready(last, has_sent).min(most), place, index)
             });
             let Some((rounds, _, index)) = able.max().filter(|&(rounds, ..)| rounds > 0) else { return };
             self.fleet.boards[index].grant(rounds);
@@ -344,21 +334,7 @@ impl LockStepBoards {
     }
 }
 
-/// A board whose firmware fails soon after each return.
-fn fails_again(agent: u16, air_round: u32, what: &str) -> Diagnostic {
-    Diagnostic::new(
-        format!("the board of agent {agent} {what} in round {air_round}, {FAULTS_IN_A_ROW} times in a row"),
-        format!("see agent-{agent}.log in the run's folder boards/: the fault is in its firmware or problem"),
-    )
-}
-
 /// The place where a board hangs, as part of a sentence.
 fn at_place(place: Option<String>) -> String {
     place.map(|place| format!(" at {place}")).unwrap_or_default()
-}
-
-/// An order in which neighbours are far apart: of boards that are equally far, those that start together should not wait for each
-/// other's frames.
-const fn scatter(index: usize) -> u32 {
-    (index as u32).wrapping_mul(0x9E37_79B1)
 }

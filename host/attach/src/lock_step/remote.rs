@@ -62,7 +62,7 @@ impl Remote for LockStepBoards {
     }
 
     fn reading(&mut self, agent: usize) -> Result<Option<f32>, SwarmError> {
-        if !self.find(agent as u16).is_some_and(LockStepBoard::has_sensor) {
+        if self.find(agent as u16).is_none_or(|board| board.sensor.is_none()) {
             return Ok(None);
         }
         Remote::catch_up(self)?;
@@ -104,7 +104,7 @@ impl BoardReports for LockStepBoards {
     }
 
     fn deepest_stack_bytes(&self) -> Option<u32> {
-        self.fleet.boards.iter().filter_map(LockStepBoard::deepest_stack_bytes).max()
+        self.fleet.boards.iter().filter_map(|board| board.telemetry?.deepest_stack_bytes).max()
     }
 
     fn follow_log(&mut self, agent: usize) {

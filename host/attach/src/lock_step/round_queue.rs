@@ -50,7 +50,8 @@ pub(crate) struct RoundQueue {
     marks: u32,
     /// Whether the last mark is unanswered.
     is_held: bool,
-    window: usize,
+    /// Bytes that may be sent before the board must answer a mark. While it is 0 every packet is followed by one.
+    pub(crate) window: usize,
 }
 
 impl RoundQueue {
@@ -58,11 +59,6 @@ impl RoundQueue {
     pub(crate) fn new(round: u32) -> Self {
         let rounds = [PendingRound::default()].into();
         Self { round, rounds, granted: 0, next: (0, 0), marks: 0, is_held: false, window: 0 }
-    }
-
-    /// Sets how many bytes may be sent before the board must answer a mark. Until then every packet is followed by one.
-    pub(crate) const fn set_window(&mut self, bytes: usize) {
-        self.window = bytes;
     }
 
     pub(crate) fn record_sent(&mut self, frame: &[u8]) {
@@ -206,7 +202,7 @@ mod tests {
 
     fn queue_in(round: u32) -> RoundQueue {
         let mut queue = RoundQueue::new(round);
-        queue.set_window(WINDOW);
+        queue.window = WINDOW;
         queue
     }
 

@@ -46,11 +46,7 @@ fn firmware() -> PathBuf {
 
 /// Starts one board, which must fail, and returns the error.
 fn failure(firmware: Firmware, page: Vec<u8>) -> String {
-    failure_within(SILENCE_LIMIT, firmware, page)
-}
-
-fn failure_within(silence_limit: Duration, firmware: Firmware, page: Vec<u8>) -> String {
-    launch(firmware, page, silence_limit).map(drop).unwrap_err().to_string()
+    launch(firmware, page, SILENCE_LIMIT).map(drop).unwrap_err().to_string()
 }
 
 fn launch(firmware: Firmware, page: Vec<u8>, silence_limit: Duration) -> Result<LockStepBoards, SwarmError> {
@@ -90,7 +86,8 @@ fn images_that_are_not_firmware_are_reported() {
     assert!(crashing.starts_with("the board of agent 0 ended (exit status: 1)\nhelp: "), "{crashing}");
     let missing = failure(native("/nowhere/native".into()), page("native"));
     assert!(missing.contains("/nowhere/native"), "{missing}");
-    let silent = failure_within(Duration::from_secs(2), native("/usr/bin/yes".into()), page("native"));
+    let silent = launch(native("/usr/bin/yes".into()), page("native"), Duration::from_secs(2)).map(drop);
+    let silent = silent.unwrap_err().to_string();
     assert!(silent.contains("agent 0 was to begin a round and has been silent for 2 s\nhelp: "), "{silent}");
     let text = LogTable::of("mps2-an386", Path::new("Cargo.toml")).unwrap_err().to_string();
     assert!(text.starts_with("Cargo.toml is not firmware of mps2-an386: "), "{text}");
@@ -110,11 +107,6 @@ fn an_emulated_board_without_a_program_ends_at_once() {
         message.starts_with("the board of agent 0 ended (signal: 6") || message.contains("exit status: 1"),
         "{message}"
     );
-}
-
-/// The emulated board's firmware with a panic where the function `place` of its agent should be.
-fn panicking_at(place: &str, folder: &Path) -> Firmware {
-    patched_at(place, folder, call)
 }
 
 /// The emulated board's firmware with other instructions at the start of the function `place` of its agent: `patch` makes them from
@@ -142,13 +134,13 @@ fn call(from: u64, to: u64) -> [u8; 4] {
 fn panics_of_firmware_are_reported_at_boot_and_later() {
     let expected = |function: &str| format!("firmware/src/sealed_agent.rs:{}", line_of(function));
     let folder = tempfile::tempdir().unwrap();
-    let at_boot = failure(panicking_at("restore", folder.path()), page("mps2-an386"));
+    let at_boot = failure(patched_at("restore", folder.path(), call), page("mps2-an386"));
     let start = "the board of agent 0 ended (exit status: 1): panic at ";
     assert!(at_boot.starts_with(&format!("{start}{}", expected("restore"))), "{at_boot}");
     // The patched function does not save where it returns to, so whether a caller is found depends on the frames around it.
     assert!(at_boot.contains("SealedAgent<P>::restore"), "{at_boot}");
 
-    let firmware = panicking_at("end_round", folder.path());
+    let firmware = patched_at("end_round", folder.path(), call);
     let mut boards = launch(firmware, page("mps2-an386"), Duration::from_secs(20)).unwrap();
     Remote::shadow_ended_round(&mut boards, 0, ShadowRound::default());
     let later = Remote::catch_up(&mut boards).unwrap_err().to_string();
@@ -196,13 +188,17 @@ fn a_board_that_hangs_is_said_to_hang_with_its_place() {
     }
 }
 
+/// Starts the board of agent 0, with its files in `folder`.
+fn start_native(image: PathBuf, folder: &Path) -> Result<BoardLink, Diagnostic> {
+    let poll = Poll::new().unwrap();
+    let config = LinkConfig { agent: 0, index: 0, folder, poll: &poll, sensor: None, faults: None };
+    BoardLink::start(config, &Arc::new(native(image)), &page("native"))
+}
+
 #[test]
 fn firmware_of_another_board_schema_or_build_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let poll = Poll::new().unwrap();
-    let config =
-        LinkConfig { agent: 0, index: 0, folder: folder.path(), poll: &poll, sensor: None, faults: None };
-    let link = BoardLink::start(config, &Arc::new(native("/usr/bin/yes".into())), &page("native")).unwrap();
+    let link = start_native("/usr/bin/yes".into(), folder.path()).unwrap();
     let boot = Boot {
         board: "native",
         schema: packet::SCHEMA,
@@ -236,12 +232,9 @@ fn firmware_of_another_board_schema_or_build_is_refused() {
 #[test]
 fn a_socket_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let poll = Poll::new().unwrap();
-    let config =
-        LinkConfig { agent: 0, index: 0, folder: folder.path(), poll: &poll, sensor: None, faults: None };
     let taken = folder.path().join("0.sock");
     let _holder = std::os::unix::net::UnixListener::bind(&taken).unwrap();
-    let error = BoardLink::start(config, &Arc::new(native(firmware())), &page("native")).unwrap_err();
+    let error = start_native(firmware(), folder.path()).unwrap_err();
     let expected = format!(
         "the socket {} is already in use\nhelp: end the process that uses it, or delete the file",
         taken.display()

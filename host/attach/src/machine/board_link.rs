@@ -1,8 +1,8 @@
 //! The host's end of one board: its machine, and the packets to and from it.
 
 use super::{
-    LinkConfig, cable_faults::CableFaults, log_name, packet_stream::PacketStream, process::BoardProcess,
-    rig::PowerSwitch, serial::SerialBoard,
+    LinkConfig, cable_faults::CableFaults, log_name, packet_stream::PacketStream, process::BoardProcess, rig,
+    serial::SerialBoard,
 };
 use crate::error;
 use crate::firmware::Firmware;
@@ -126,7 +126,7 @@ impl BoardLink {
         self.is_frozen = false;
         match &mut self.machine {
             Machine::Process(process) => process.kill(keeps_memory)?,
-            Machine::Serial(SerialBoard { power: Some(power), .. }) => power.cut()?,
+            Machine::Serial(SerialBoard { power: Some(power), .. }) => rig::run(&power.off)?,
             Machine::Serial(_) => {
                 self.push(&Packet::Reset);
                 return Ok(());
@@ -140,7 +140,7 @@ impl BoardLink {
     pub(crate) fn restart(&mut self) -> Result<(), Diagnostic> {
         match &mut self.machine {
             Machine::Process(process) => process.restart(),
-            Machine::Serial(board) => board.power.as_ref().map_or(Ok(()), PowerSwitch::restore),
+            Machine::Serial(board) => board.power.as_ref().map_or(Ok(()), |power| rig::run(&power.on)),
         }
     }
 
@@ -169,7 +169,7 @@ impl BoardLink {
     pub(crate) fn freeze(&mut self, is_frozen: bool) {
         let was_frozen = std::mem::replace(&mut self.is_frozen, is_frozen);
         if let Some(process) = self.process().filter(|_| was_frozen != is_frozen) {
-            process.pause(is_frozen);
+            process.child.pause(is_frozen);
         }
     }
 

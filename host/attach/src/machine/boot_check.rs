@@ -7,12 +7,7 @@ use fabswarm_shared::BUILD_ID;
 use fabswarm_shared::packet::{self, Boot, ResetCause};
 use fabswarm_shared::provisioning;
 
-/// The message of the panic that ended a board's last run, if one did, in one line: it comes from memory that may hold anything.
-pub(crate) fn last_panic(boot: &Boot) -> Option<String> {
-    boot.panic.map(printable)
-}
-
-/// A text of a board in one line, without what a terminal would obey.
+/// A text of a board in one line, without what a terminal would obey. A panic's comes from memory that may hold anything.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
@@ -20,7 +15,7 @@ pub fn printable(text: &str) -> String {
 
 /// Why a board started, and how its last run ended.
 pub(crate) fn start_cause(boot: &Boot) -> String {
-    let panic = last_panic(boot).map(|message| format!("; its last run ended in a panic: {message}"));
+    let panic = boot.panic.map(|message| format!("; its last run ended in a panic: {}", printable(message)));
     format!("started {}{}", boot.reset, panic.unwrap_or_default())
 }
 
@@ -33,74 +28,56 @@ pub(crate) const fn has_failed(boot: &Boot) -> bool {
 pub(crate) fn check_boot(link: &BoardLink, boot: &Boot) -> Result<(), Diagnostic> {
     let agent = link.agent;
     if boot.schema != packet::SCHEMA {
-        let what = format!(
-            "the board of agent {agent} has packet schema {:#010x}, the host {:#010x}",
-            boot.schema,
-            packet::SCHEMA
-        );
+        let (board, host) = (boot.schema, packet::SCHEMA);
+        let what =
+            format!("the board of agent {agent} has packet schema {board:#010x}, the host {host:#010x}");
         return Err(Diagnostic::new(what, error::SAME_SOURCES));
     }
     if boot.board != link.board {
         let (found, expected) = (boot.board, &link.board);
-        return Err(Diagnostic::new(
-            format!("the board of agent {agent} runs firmware of `{found}` instead of `{expected}`"),
-            format!("build the firmware in boards/{expected}"),
-        ));
+        let what = format!("the board of agent {agent} runs firmware of `{found}` instead of `{expected}`");
+        return Err(Diagnostic::new(what, format!("build the firmware in boards/{expected}")));
     }
     if boot.build != BUILD_ID {
-        return Err(Diagnostic::new(
-            format!(
-                "the board of agent {agent} runs build {:016x}, the host build {BUILD_ID:016x}",
-                boot.build
-            ),
-            "build both from the same sources",
-        ));
+        let build = boot.build;
+        let what =
+            format!("the board of agent {agent} runs build {build:016x}, the host build {BUILD_ID:016x}");
+        return Err(Diagnostic::new(what, "build both from the same sources"));
     }
     if link.chip().is_some_and(|chip| boot.chip != Some(chip)) {
         return Err(error::other_board(agent));
     }
     let identity = boot.page.map_err(|source| refused(agent, link.is_serial(), source))?;
     if identity.page_crc != link.page_crc {
-        return Err(Diagnostic::new(
-            format!("the board of agent {agent} has another provisioning record than this run wrote"),
-            "check that no other program writes to TMPDIR, and run again",
-        ));
+        let what = format!("the board of agent {agent} has another provisioning record than this run wrote");
+        return Err(Diagnostic::new(what, "check that no other program writes to TMPDIR, and run again"));
     }
     Ok(())
 }
 
 /// The error for a board that refused its page. A board that is not real gets its page from the run itself.
 fn refused(agent: u16, is_real: bool, source: provisioning::Error) -> Diagnostic {
+    use provisioning::Error::{
+        Checksum, InService, Malformed, Misaligned, Missing, OldKey, OtherBoard, OtherChip, OtherProblem,
+        Storage, TooLarge, Truncated,
+    };
     let remedy = match source {
-        provisioning::Error::Missing
-        | provisioning::Error::Truncated
-        | provisioning::Error::Checksum
-        | provisioning::Error::Malformed
-        | provisioning::Error::Storage
-            if !is_real =>
-        {
+        Missing | Truncated | Checksum | Malformed | Storage if !is_real => {
             "run again: the record of this board is a file that each run writes to TMPDIR; check that its disk is not full and nothing else writes there"
         }
-        provisioning::Error::OtherProblem => {
+        OtherProblem => {
             "build the board's image with its problem: a Cargo feature for each of ours, or FABSWARM_PROBLEM for one of your own"
         }
-        provisioning::Error::OldKey { .. } => {
+        OldKey { .. } => {
             "make its record anew with the newest key of the swarm: `fabswarm boards provision --swarm FILE`"
         }
-        provisioning::Error::OtherChip => {
+        OtherChip => {
             "a record is bound to one chip: make one for this board with `fabswarm boards provision --swarm FILE`"
         }
-        provisioning::Error::OtherBoard => "flash the image and the record of this kind of board",
-        provisioning::Error::TooLarge => {
-            "lower swarm.agents or the sizes of the problem, or build the firmware for more scalars"
-        }
-        provisioning::Error::Storage => "erase the board's flash and provision it anew, or replace the board",
-        provisioning::Error::Missing
-        | provisioning::Error::Truncated
-        | provisioning::Error::Checksum
-        | provisioning::Error::Misaligned
-        | provisioning::Error::Malformed
-        | provisioning::Error::InService => {
+        OtherBoard => "flash the image and the record of this kind of board",
+        TooLarge => "lower swarm.agents or the sizes of the problem, or build the firmware for more scalars",
+        Storage => "erase the board's flash and provision it anew, or replace the board",
+        Missing | Truncated | Checksum | Misaligned | Malformed | InService => {
             "write its record again: `fabswarm boards provision --swarm FILE`"
         }
         _ => error::SAME_SOURCES,

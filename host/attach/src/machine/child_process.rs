@@ -27,11 +27,8 @@ pub(crate) struct ChildProcess {
 impl ChildProcess {
     /// Starts `program` with its stderr appended to the file `messages`.
     pub(crate) fn start(program: &Path, arguments: &[String], messages: &Path) -> Result<Self, Diagnostic> {
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(messages)
-            .map_err(|source| error::file(messages, source))?;
+        let file = File::options().create(true).append(true).open(messages);
+        let file = file.map_err(|source| error::file(messages, source))?;
         // Lines of earlier processes. Read before the start: the process may print at once.
         let messages_read = file.metadata().map_or(0, |file| file.len() as usize);
         let child = Command::new("setpriv")
@@ -57,10 +54,12 @@ impl ChildProcess {
         Ok(Self { child, messages_file: messages.to_owned(), messages_read })
     }
 
+    /// Its exit status, once it has ended.
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
+    /// The processor time that it has used.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         // Linux counts in hundredths of a second for programs; the name, which may hold anything, ends with the last parenthesis.
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;

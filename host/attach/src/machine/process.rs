@@ -21,14 +21,13 @@ use std::os::{fd::OwnedFd, unix::net::UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 /// A board's process, with everything that it reads and writes.
 #[derive(Debug)]
 pub(crate) struct BoardProcess {
     board: BoardProgram,
     listener: UnixListener,
-    process: ChildProcess,
+    pub(crate) child: ChildProcess,
     log: Option<BoardLog>,
 }
 
@@ -58,16 +57,13 @@ impl BoardProcess {
             _ => error::file(&socket, source),
         })?;
         let decoded = folder.join(log_name(agent));
-        let log = match firmware.log_table {
-            Some(_) => Some(BoardLog::new(file("defmt"), &decoded)?),
-            None => None,
-        };
+        let log = firmware.log_table.as_ref().map(|_| BoardLog::new(file("defmt"), &decoded)).transpose()?;
         let messages = if log.is_some() { file("messages") } else { decoded };
         // Only a line of bytes has faults.
         let framing = if config.faults.is_some() { PacketFraming::Serial } else { firmware.kind.framing() };
         let (firmware, sensor) = (Arc::clone(firmware), config.sensor.cloned());
         let board = BoardProgram { agent, firmware, framing, socket, flash, messages, sensor };
-        Ok(Self { process: board.start()?, board, listener, log })
+        Ok(Self { child: board.start()?, board, listener, log })
     }
 
     /// The connection of a process that has dialled.
@@ -80,7 +76,7 @@ impl BoardProcess {
     }
 
     pub(super) fn kill(&mut self, keeps_memory: bool) -> Result<(), Diagnostic> {
-        self.process.kill();
+        self.child.kill();
         if keeps_memory { Ok(()) } else { self.board.flash.erase_state() }
     }
 
@@ -88,22 +84,8 @@ impl BoardProcess {
         if let Some(log) = &mut self.log {
             log.start_over();
         }
-        self.process = self.board.start()?;
+        self.child = self.board.start()?;
         Ok(())
-    }
-
-    pub(super) fn pause(&self, is_paused: bool) {
-        self.process.pause(is_paused);
-    }
-
-    /// Its exit status, once it has ended.
-    pub(crate) fn exit_status(&mut self) -> Option<String> {
-        self.process.exit_status().map(|status| status.to_string())
-    }
-
-    /// The processor time that it has used.
-    pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        self.process.cpu_time()
     }
 
     /// Where its processor is, if its emulator can tell.
@@ -126,7 +108,7 @@ impl BoardProcess {
     pub(crate) fn last_message(&self) -> String {
         match self.log.as_ref().and_then(|log| log.last_error.as_deref()) {
             Some(error) => code_place::explain(error, &self.board.firmware.image),
-            None => self.process.messages(),
+            None => self.child.messages(),
         }
     }
 
@@ -136,7 +118,7 @@ impl BoardProcess {
             (Some(log), Some(table)) => {
                 log.decode(table, if is_followed { Level::Trace } else { Level::Warn })
             }
-            _ if is_followed => self.process.take_messages(),
+            _ if is_followed => self.child.take_messages(),
             _ => Vec::new(),
         }
     }

@@ -102,11 +102,10 @@ impl Rig {
                     "plug its board in there, or correct `port`: its power switch may be another board's",
                 ))
             }
-            port => Ok(chip.off.clone().zip(chip.on.clone()).map(|(off, on)| PowerSwitch {
-                off,
-                on,
-                port: port.clone(),
-            })),
+            port => {
+                let commands = chip.off.clone().zip(chip.on.clone());
+                Ok(commands.map(|(off, on)| PowerSwitch { off, on, port: port.clone() }))
+            }
         }
     }
 }
@@ -120,29 +119,17 @@ impl RigChip {
 /// Commands that cut the power of a board and restore it.
 #[derive(Clone, Debug)]
 pub(crate) struct PowerSwitch {
-    off: String,
-    on: String,
+    pub(super) off: String,
+    pub(super) on: String,
     /// The port, if the file names it: a board may get another name when it is back.
     pub(super) port: Option<PathBuf>,
 }
 
-impl PowerSwitch {
-    pub(super) fn cut(&self) -> Result<(), Diagnostic> {
-        run(&self.off)
-    }
-
-    pub(super) fn restore(&self) -> Result<(), Diagnostic> {
-        run(&self.on)
-    }
-}
-
 /// Runs a command of the user's to its end.
-fn run(command: &str) -> Result<(), Diagnostic> {
+pub(super) fn run(command: &str) -> Result<(), Diagnostic> {
     let failed = |reason: &str| {
-        Diagnostic::new(
-            format!("the rig's command `{command}` failed: {reason}"),
-            "run it by hand, and correct the rig",
-        )
+        let what = format!("the rig's command `{command}` failed: {reason}");
+        Diagnostic::new(what, "run it by hand, and correct the rig")
     };
     let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| failed(&error.to_string()))?;

@@ -11,7 +11,7 @@ mod ports;
 pub(crate) use control_lines::lines_of;
 pub use ports::ports;
 
-use super::boot_check::{last_panic, printable};
+use super::boot_check::printable;
 use super::packet_stream::PacketStream;
 use super::rig::PowerSwitch;
 use fabswarm_board_file::SerialPort as ControlLines;
@@ -90,23 +90,16 @@ fn not_opened(path: &Path, reason: &str) -> Diagnostic {
 
 /// Nothing arrived.
 fn no_answer(path: &Path) -> Diagnostic {
-    Diagnostic::new(
-        format!("nothing on {} answers", path.display()),
-        "check that the board has power and runs fabswarm's firmware (`fabswarm boards flash`)",
-    )
+    let remedy = "check that the board has power and runs fabswarm's firmware (`fabswarm boards flash`)";
+    Diagnostic::new(format!("nothing on {} answers", path.display()), remedy)
 }
 
 /// The board on a port did not take its page.
 #[must_use]
 pub fn page_refusal(path: &Path, reason: &str) -> Diagnostic {
-    Diagnostic::new(
-        format!("the board on {} did not take its provisioning record: {reason}", path.display()),
-        "unplug it, plug it in again and retry",
-    )
+    let what = format!("the board on {} did not take its provisioning record: {reason}", path.display());
+    Diagnostic::new(what, "unplug it, plug it in again and retry")
 }
-
-/// The remedy for a board with other firmware.
-const FLASH_IT: &str = "flash it with this version: `fabswarm boards flash`";
 
 /// A board that answered on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,68 +170,58 @@ pub fn identify(path: &Path) -> Result<FoundBoard, SerialError> {
                     chip: boot.chip,
                     build: boot.build,
                     reset: boot.reset,
-                    panic: last_panic(&boot),
+                    panic: boot.panic.map(printable),
                     page: boot.page,
                 };
-                let running = if found.page.is_ok() { flight(path, &mut line) } else { None };
-                return match running {
-                    Some(running) => Err(running),
-                    None => Ok(found),
-                };
+                if found.page.is_ok() {
+                    refuse_in_flight(path, &mut line)?;
+                }
+                return Ok(found);
             }
-            if let Some(running) = running(path, &line, &bytes) {
-                return Err(running);
-            }
+            refuse_running(path, &line, &bytes)?;
             if let Some((board, number)) = packet::boot_schema(&bytes) {
                 schema = Some((printable(board), number));
             }
         }
     }
+    let (port, host) = (path.display(), packet::SCHEMA);
+    let rates = BAUD_RATES.map(|rate| rate.to_string()).join(" or ");
     let trouble = match (schema, line.noise()) {
         (Some((board, schema)), _) => Diagnostic::new(
-            format!(
-                "the board `{board}` on {} has packet schema {schema:#010x}, the host {:#010x}",
-                path.display(),
-                packet::SCHEMA
-            ),
-            FLASH_IT,
+            format!("the board `{board}` on {port} has packet schema {schema:#010x}, the host {host:#010x}"),
+            "flash it with this version: `fabswarm boards flash`",
         ),
         (None, 0) => no_answer(path),
         (None, bytes) => Diagnostic::new(
-            format!("{} sent {bytes} bytes that are no packets of fabswarm", path.display()),
-            format!(
-                "check the baud rate ({}), and that no other firmware runs on the board",
-                BAUD_RATES.map(|rate| rate.to_string()).join(" or ")
-            ),
+            format!("{port} sent {bytes} bytes that are no packets of fabswarm"),
+            format!("check the baud rate ({rates}), and that no other firmware runs on the board"),
         ),
     };
     Err(trouble.into())
 }
 
-/// Tells whether a board that has sent its boot packet is in flight. A board on its own clock sends one now and then, and answers a
-/// mark with its round; a board that waits for its host repeats the boot packet.
-fn flight(path: &Path, line: &mut SerialLine) -> Option<SerialError> {
+/// Fails if a board that has sent its boot packet is in flight. A board on its own clock sends one now and then, and answers a mark
+/// with its round; a board that waits for its host repeats the boot packet.
+fn refuse_in_flight(path: &Path, line: &mut SerialLine) -> Result<(), SerialError> {
     line.send(&Packet::Mark { number: 0 });
     let answer_until = Instant::now() + FLIES_WITHIN;
     while let Some(bytes) = line.next_packet(answer_until) {
         if let Ok(Packet::Boot(_)) = Packet::decode(&bytes) {
-            return None;
+            break;
         }
-        if let Some(running) = running(path, line, &bytes) {
-            return Some(running);
-        }
+        refuse_running(path, line, &bytes)?;
     }
-    None
+    Ok(())
 }
 
-/// The error for a board whose packet shows that it runs on its own clock; `None` for any other packet.
-pub(crate) fn running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Option<SerialError> {
-    let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(bytes) else { return None };
-    let what = Diagnostic::new(
-        format!("the board on {} runs agent {agent}, in round {round}", path.display()),
-        "wait until its trial is over, or end it with `fabswarm boards reset`",
-    );
-    Some(SerialError::Running { path: path.to_owned(), baud: line.baud, what, agent, round })
+/// Fails if the packet of a board shows that it runs on its own clock.
+pub(crate) fn refuse_running(path: &Path, line: &SerialLine, bytes: &[u8]) -> Result<(), SerialError> {
+    let Ok(Packet::Telemetry(Telemetry { agent, round, .. }, _)) = Packet::decode(bytes) else {
+        return Ok(());
+    };
+    let what = format!("the board on {} runs agent {agent}, in round {round}", path.display());
+    let what = Diagnostic::new(what, "wait until its trial is over, or end it with `fabswarm boards reset`");
+    Err(SerialError::Running { path: path.to_owned(), baud: line.baud, what, agent, round })
 }
 
 /// Identifies the boards on all ports at once. Each port has its board, or what is wrong with it.
@@ -248,10 +231,7 @@ pub fn identify_all(ports: &[PathBuf]) -> Vec<Result<FoundBoard, SerialError>> {
 }
 
 /// Applies `act` to all items at once, each on a thread of its own.
-pub(crate) fn on_all<I: Send, T: Send>(
-    items: impl Iterator<Item = I>,
-    act: impl Fn(I) -> T + Sync,
-) -> Vec<T> {
+pub fn on_all<I: Send, T: Send>(items: impl Iterator<Item = I>, act: impl Fn(I) -> T + Sync) -> Vec<T> {
     let act = &act;
     std::thread::scope(|scope| {
         let threads: Vec<_> = items.map(|item| scope.spawn(move || act(item))).collect();
@@ -269,12 +249,9 @@ pub(crate) fn find_boards(ports: &[PathBuf], needed: usize) -> Result<Vec<FoundB
     for outcome in identify_all(ports) {
         match outcome {
             Ok(board) if board.build != BUILD_ID => {
-                troubles.push(format!(
-                    "the board `{}` on {} runs build {:016x}, the host build {BUILD_ID:016x}",
-                    board.name,
-                    board.path.display(),
-                    board.build
-                ));
+                let FoundBoard { name, build, path, .. } = &board;
+                let runs = format!("runs build {build:016x}, the host build {BUILD_ID:016x}");
+                troubles.push(format!("the board `{name}` on {} {runs}", path.display()));
             }
             Ok(board) if board.chip.is_none() => {
                 troubles.push(format!("the board on {} has no number of its own", board.path.display()));
@@ -296,12 +273,9 @@ pub(crate) fn find_boards(ports: &[PathBuf], needed: usize) -> Result<Vec<FoundB
     if found.len() < needed {
         let first_line = |trouble: &String| format!("\n  {}", trouble.lines().next().unwrap_or_default());
         let troubles: String = troubles.iter().map(first_line).collect();
+        let (agents, boards) = (counted(needed, "agent"), counted(found.len(), "board"));
         return Err(Diagnostic::new(
-            format!(
-                "the scenario places {} on serial ports, and there are {}{troubles}",
-                counted(needed, "agent"),
-                counted(found.len(), "board")
-            ),
+            format!("the scenario places {agents} on serial ports, and there are {boards}{troubles}"),
             "plug in more boards, or place fewer agents on them; `fabswarm boards list` shows what is there",
         ));
     }

@@ -4,8 +4,7 @@ use fabswarm_shared::provisioning::checksum;
 
 /// Boot, key number, CRC-32 of both, 0; a mark and unused bytes.
 const ENTRY_BYTES: usize = 32;
-const RECORD_WORDS: usize = 4;
-const WORD_BYTES: usize = 4;
+const RECORD_BYTES: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct BootRecords {
@@ -19,16 +18,14 @@ pub(crate) struct BootRecords {
 impl BootRecords {
     pub(crate) fn read(flash: &[u8]) -> Self {
         let mut found = Self::default();
-        for entry in flash.chunks_exact(ENTRY_BYTES) {
-            let numbers = &entry[..2 * WORD_BYTES];
-            let [boot, key_number, sum, ..]: [u32; RECORD_WORDS] = std::array::from_fn(|word| {
-                let bytes = &entry[WORD_BYTES * word..][..WORD_BYTES];
-                bytes.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte))
-            });
-            if entry[..RECORD_WORDS * WORD_BYTES].iter().all(|&byte| byte == 0xFF) {
+        for entry in flash.as_chunks::<ENTRY_BYTES>().0 {
+            let record = &entry[..RECORD_BYTES];
+            if record.iter().all(|&byte| byte == 0xFF) {
                 continue;
             }
-            if checksum(numbers, &[]) == sum {
+            let [boot, key_number, sum] =
+                [0, 1, 2].map(|word| u32::from_le_bytes(record.as_chunks().0[word]));
+            if checksum(&record[..8], &[]) == sum {
                 found.records.push((key_number, boot));
                 found.newest_key = found.newest_key.max(Some(key_number));
             } else {

@@ -3,8 +3,10 @@
 use super::page::page_room;
 use crate::machine::packet_stream::PacketStream;
 use crate::machine::serial::{
-    FoundBoard, START_WITHIN, SerialBoard, SerialError, SerialLine, lines_of, on_all, page_refusal, running,
+    FoundBoard, START_WITHIN, SerialBoard, SerialError, SerialLine, lines_of, on_all, page_refusal,
+    refuse_running,
 };
+use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::packet::{BoardIdentity, Packet};
 use fabswarm_shared::provisioning::page_crc;
 use std::path::Path;
@@ -31,7 +33,7 @@ pub(crate) fn prepare(
     let written = written.into_iter().collect::<Result<Vec<_>, SerialError>>()?;
     let left = AtomicUsize::new(written.len());
     let started = on_all(written.into_iter(), |(board, page, mut line)| {
-        let sign = start(&mut line, page, true).map_err(|reason| page_refusal(&board.path, &reason));
+        let sign = start(&mut line, &board.path, page, true);
         left.fetch_sub(1, Ordering::Relaxed);
         line.keep(&sign?, || left.load(Ordering::Relaxed) > 0);
         let FoundBoard { path, baud, name, chip, .. } = board;
@@ -48,8 +50,7 @@ pub(crate) fn prepare(
 pub fn provision_board(board: &FoundBoard, page: &[u8]) -> Result<BoardIdentity, SerialError> {
     let refuse = |reason: &str| page_refusal(&board.path, reason);
     let mut line = write_page(board, page)?;
-    let boot = start(&mut line, page, false).map_err(|reason| refuse(&reason))?;
-    match Packet::decode(&boot) {
+    match Packet::decode(&start(&mut line, &board.path, page, false)?) {
         Ok(Packet::Boot(boot)) => Ok(boot.page.map_err(|error| refuse(&error.to_string()))?),
         _ => Err(refuse(NOT_STARTED).into()),
     }
@@ -90,7 +91,7 @@ fn write_page(board: &FoundBoard, page: &[u8]) -> Result<SerialLine, SerialError
 
 /// Restarts a board that has a new page. Returns the first packet that shows that it has started with it: its boot packet, or, if
 /// `rounds_count`, a report of a round. A board on its own clock may send its boot packet before its USB port is back.
-fn start(line: &mut SerialLine, page: &[u8], rounds_count: bool) -> Result<Vec<u8>, String> {
+fn start(line: &mut SerialLine, path: &Path, page: &[u8], rounds_count: bool) -> Result<Vec<u8>, Diagnostic> {
     line.send(&Packet::Reset);
     let start_until = Instant::now() + START_WITHIN;
     let mut refused = NOT_STARTED.to_owned();
@@ -107,7 +108,7 @@ fn start(line: &mut SerialLine, page: &[u8], rounds_count: bool) -> Result<Vec<u
             _ => {}
         }
     }
-    Err(refused)
+    Err(page_refusal(path, &refused))
 }
 
 /// Makes the board leave its agent, unless it runs on its own clock. Returns whether it did.
@@ -119,9 +120,7 @@ fn enter_service(path: &Path, line: &mut SerialLine) -> Result<bool, SerialError
             if matches!(Packet::decode(&bytes), Ok(Packet::Boot(boot)) if boot.page.is_err()) {
                 return Ok(true);
             }
-            if let Some(running) = running(path, line, &bytes) {
-                return Err(running);
-            }
+            refuse_running(path, line, &bytes)?;
         }
         // It may be in the middle of a run whose host is gone.
         line.send(&Packet::Reset);

@@ -32,10 +32,8 @@ const KEY_BYTES: usize = 32;
 const FIRST_BOOT: u32 = 1;
 
 fn unusable(path: &Path, reason: impl Display) -> Diagnostic {
-    Diagnostic::new(
-        format!("cannot use the swarm file {}: {reason}", path.display()),
-        "make one with `fabswarm swarm new FILE`",
-    )
+    let what = format!("cannot use the swarm file {}: {reason}", path.display());
+    Diagnostic::new(what, "make one with `fabswarm swarm new FILE`")
 }
 
 /// A swarm of real boards.
@@ -108,10 +106,8 @@ impl SwarmFile {
         let is_public = fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
         if is_public {
             let path = path.display();
-            return Err(Diagnostic::new(
-                format!("the swarm file {path} holds a key, and others may read it"),
-                format!("run `chmod 600 {path}`"),
-            ));
+            let what = format!("the swarm file {path} holds a key, and others may read it");
+            return Err(Diagnostic::new(what, format!("run `chmod 600 {path}`")));
         }
         let text = Zeroizing::new(fs::read_to_string(path).map_err(|error| unusable(path, error))?);
         let file: DocumentMut = text.parse().map_err(|_| refuse("it is not TOML"))?;
@@ -142,15 +138,6 @@ impl SwarmFile {
     #[must_use]
     pub fn agent_of(&self, chip: u64) -> Option<usize> {
         self.chips.iter().find(|(_, of)| **of == chip).map(|(agent, _)| *agent)
-    }
-
-    /// Makes the pages of all agents, for boards called `board`.
-    ///
-    /// # Errors
-    /// If the scenario cannot run on boards, or a page does not fit.
-    pub fn pages(&self, board: &str) -> Result<Vec<Zeroizing<Vec<u8>>>, Diagnostic> {
-        let pages = self.prepare()?;
-        (0..pages.agents()).map(|agent| pages.page(board, agent, FIRST_BOOT)).collect()
     }
 
     /// Reads the scenario and draws its task, from which pages are made.
@@ -212,6 +199,14 @@ impl SwarmPages<'_> {
         self.needs.members
     }
 
+    /// Checks that all agents can have pages for boards called `board`.
+    ///
+    /// # Errors
+    /// If a page does not fit.
+    pub fn check(&self, board: &str) -> Result<(), Diagnostic> {
+        (0..self.agents()).try_for_each(|agent| self.page(board, agent, FIRST_BOOT).map(drop))
+    }
+
     /// Makes the page of one agent, for boards called `board`. It seals under no boot below `boot_floor`.
     ///
     /// # Errors
@@ -219,10 +214,8 @@ impl SwarmPages<'_> {
     pub fn page(&self, board: &str, agent: usize, boot_floor: u32) -> Result<Zeroizing<Vec<u8>>, Diagnostic> {
         let agents = self.agents();
         if agent >= agents {
-            return Err(Diagnostic::new(
-                format!("the swarm has agents 0 to {}, and no agent {agent}", agents - 1),
-                "see swarm.agents of its scenario",
-            ));
+            let what = format!("the swarm has agents 0 to {}, and no agent {agent}", agents - 1);
+            return Err(Diagnostic::new(what, "see swarm.agents of its scenario"));
         }
         if self.radio.is_some() && boot_floor > LAST_PLANNED_BOOT - boots::BOOTS_PER_PAGE {
             return Err(Diagnostic::new(
@@ -328,24 +321,24 @@ mod tests {
         let pace = |text: &str| {
             fs::write(&path, text).unwrap();
             let swarm = SwarmFile::draw(Some(path.clone()), &[], 1).unwrap();
-            Page::read(&swarm.pages("pico").unwrap()[0], "pico").unwrap().pace
+            let page = swarm.prepare().unwrap().page("pico", 0, 1).unwrap();
+            Page::read(&page, "pico").unwrap().pace
         };
         assert_eq!(pace("version = 1"), Pace::Air);
         // Slots are for one radio, and lawful on one channel.
         let refusal = |radio: &str, board: &str| {
             fs::write(&path, format!("version = 1\n[swarm]\npace = \"slots\"\n[radio]\n{radio}")).unwrap();
             let swarm = SwarmFile::draw(Some(path.clone()), &[], 1).unwrap();
-            swarm.pages(board).err().map(|error| error.to_string())
+            let checked = swarm.prepare().and_then(|pages| pages.check(board));
+            checked.err().map(|error| error.to_string())
         };
         let lora = "kind = \"lora\"";
         assert_eq!(refusal(lora, "nucleo-wl55"), None);
         assert_eq!(refusal(&format!("{lora}\nduty_percent = 0.1"), "pico-lora"), None);
         for radio in ["", "kind = \"lora\"\nspreading = 9", "kind = \"lora\"\nduty_percent = 10.0"] {
             let message = refusal(radio, "nucleo-wl55").unwrap();
-            assert!(
-                message.contains("nucleo-wl55 has LoRa SF7 125 kHz") && message.contains("\nhelp: "),
-                "{message}"
-            );
+            let is_named = message.contains("nucleo-wl55 has LoRa SF7 125 kHz");
+            assert!(is_named && message.contains("\nhelp: "), "{message}");
         }
         assert!(refusal(lora, "nrf52840-dk").unwrap().contains("nrf52840-dk has 802.15.4"));
         assert!(matches!(pace("version = 1\n[swarm]\npace = \"slots\""), Pace::Slots { .. }));
@@ -369,7 +362,7 @@ mod tests {
             (page.boot_floor, page.chip)
         };
         assert_eq!([facts(0), facts(1)], [(9, Some(0xE661)), (9, None)]);
-        assert_eq!(swarm.pages("pico").unwrap().len(), 10);
+        pages.check("pico").unwrap();
     }
 
     /// A boot loader would write it over the page, or over itself.

@@ -121,10 +121,8 @@ impl SwarmPlan {
         let ExactAgents { task, setup, air, rounds } = parts;
         let agents = scenario.swarm.agents;
         let count = u16::try_from(agents).map_err(|_| {
-            Diagnostic::new(
-                format!("{agents} agents are more than boards can be members of a swarm"),
-                "lower swarm.agents",
-            )
+            let what = format!("{agents} agents are more than boards can be members of a swarm");
+            Diagnostic::new(what, "lower swarm.agents")
         })?;
         let shape = task.shape();
         let exchanged = shape.exchanged().len();

@@ -63,10 +63,8 @@ pub fn drives() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let folders = mounts.lines().filter_map(|line| line.split(' ').nth(1));
     // Spaces are written in octal there.
-    folders
-        .map(|folder| PathBuf::from(folder.replace("\\040", " ")))
-        .filter(|folder| is_drive(folder))
-        .collect()
+    let folders = folders.map(|folder| PathBuf::from(folder.replace("\\040", " ")));
+    folders.filter(|folder| is_drive(folder)).collect()
 }
 
 /// Whether a folder is the drive of a boot loader.
@@ -87,10 +85,8 @@ fn refusal(drive: &Path, bytes: usize, error: &io::Error) -> Diagnostic {
     let drive = drive.display();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            Diagnostic::new(
-                format!("{drive} has no room for {bytes} bytes"),
-                "a boot loader's drive has: check that this is one, unplug the board, and hold BOOTSEL while you plug it in",
-            )
+            let remedy = "a boot loader's drive has: check that this is one, unplug the board, and hold BOOTSEL while you plug it in";
+            Diagnostic::new(format!("{drive} has no room for {bytes} bytes"), remedy)
         }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Diagnostic::new(
             format!("you may not write to {drive}: {error}"),

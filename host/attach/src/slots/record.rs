@@ -47,11 +47,8 @@ impl FlightEntry {
 
     /// The agents of a set, as bits.
     pub(crate) fn senders_of(bits: &[u8]) -> Vec<u16> {
-        let agents = 8 * bits.len();
-        (0..agents)
-            .filter(|agent| bits[agent / 8] >> (agent % 8) & 1 == 1)
-            .map(|agent| agent as u16)
-            .collect()
+        let is_set = |agent: &usize| bits[agent / 8] >> (agent % 8) & 1 == 1;
+        (0..8 * bits.len()).filter(is_set).map(|agent| agent as u16).collect()
     }
 }
 
@@ -80,30 +77,23 @@ pub(crate) fn write(entries: &[FlightEntry], path: &Path) -> io::Result<()> {
 /// Reads what [`write`] wrote.
 pub(crate) fn read(path: &Path) -> Result<Vec<FlightEntry>, Diagnostic> {
     let text = fs::read_to_string(path).map_err(|source| {
-        Diagnostic::new(
-            format!("cannot read {}: {source}", path.display()),
-            "name the folder of a run with swarm.pace = \"slots\"",
-        )
+        let what = format!("cannot read {}: {source}", path.display());
+        Diagnostic::new(what, "name the folder of a run with swarm.pace = \"slots\"")
     })?;
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let entry = if index == 0 { is_header(line).then_some(None) } else { parse(line).map(Some) };
+        let is_header = line.strip_suffix(READING).unwrap_or(line) == HEADER;
+        let entry = if index == 0 { is_header.then_some(None) } else { parse(line).map(Some) };
         match entry {
             Some(entry) => entries.extend(entry),
             None => {
                 let (path, number) = (path.display(), index + 1);
-                return Err(Diagnostic::new(
-                    format!("{path}, line {number}: `{line}` is not an entry `{HEADER}`"),
-                    "restore the file from the run",
-                ));
+                let what = format!("{path}, line {number}: `{line}` is not an entry `{HEADER}`");
+                return Err(Diagnostic::new(what, "restore the file from the run"));
             }
         }
     }
     Ok(entries)
-}
-
-fn is_header(line: &str) -> bool {
-    line.strip_suffix(READING).unwrap_or(line) == HEADER
 }
 
 fn parse(line: &str) -> Option<FlightEntry> {

@@ -34,10 +34,8 @@ const MISSING: &str = "entries of the record are missing; a board that restarted
 impl FlightFault {
     /// There is no such agent.
     pub(crate) fn stranger(agent: u16, agents: usize) -> Self {
-        Self::Record(Diagnostic::new(
-            format!("the record names agent {agent}, and the swarm has {agents} agents"),
-            "take scenario and record from the same run",
-        ))
+        let what = format!("the record names agent {agent}, and the swarm has {agents} agents");
+        Self::Record(Diagnostic::new(what, "take scenario and record from the same run"))
     }
 
     /// A board took a frame that nobody sent.
@@ -62,7 +60,7 @@ const END_ROUNDS: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct FlightReplay {
     pub(super) shadows: Vec<Shadow>,
-    tracks: Vec<Track>,
+    pub(super) tracks: Vec<Track>,
     pub(crate) checks: u64,
     /// Digests that were reported and cannot be compared.
     pub(crate) uncompared: u64,
@@ -71,16 +69,17 @@ pub(crate) struct FlightReplay {
 
 /// How far one board was followed.
 #[derive(Debug, Default)]
-struct Track {
+pub(super) struct Track {
     /// Reports that its shadow has not followed yet, each with the senders whose frames the shadow has yet to take.
     entries: VecDeque<FlightEntry>,
     /// Its last data frames with their rounds.
     frames: VecDeque<(u32, Vec<u8>)>,
     /// The rounds that it has ended.
-    ended: u32,
-    checks: u64,
+    pub(super) ended: u32,
+    /// Its digests that were compared.
+    pub(super) checks: u64,
     /// Whether its shadow no longer has its state.
-    is_lost: bool,
+    pub(super) is_lost: bool,
     /// Whether it has taken fresh readings.
     has_sensor: bool,
     /// The last entry that was pushed.
@@ -101,8 +100,8 @@ impl Track {
         }
     }
 
-    /// The first round of which reports are missing in front of a report of `round`, or may be.
-    fn missed_before(&self, round: u32, may_have_missed: bool) -> Option<u32> {
+    /// The first round of which reports are missing in front of a report of `round`, or may be if the line has lost something.
+    pub(super) fn missed_before(&self, round: u32, may_have_missed: bool) -> Option<u32> {
         match self.pushed {
             Some((from, RoundFate::Missed)) => Some(from),
             // It went on from any round that the swarm was in.
@@ -111,8 +110,13 @@ impl Track {
         }
     }
 
+    /// Notes that the board has restarted: what it was before is not reported.
+    pub(super) fn restart(&mut self) {
+        self.pushed = Some((self.reported(), RoundFate::Missed));
+    }
+
     /// The rounds that the board has ended, by its last report.
-    fn reported(&self) -> u32 {
+    pub(super) fn reported(&self) -> u32 {
         match self.pushed {
             Some((round, RoundFate::Ended(_))) => round.saturating_add(1),
             Some((round, RoundFate::Left | RoundFate::Missed)) => round,
@@ -157,16 +161,6 @@ impl std::fmt::Display for ReportGap {
 }
 
 impl FlightReplay {
-    /// The digests of the board of `agent` that were compared.
-    pub(crate) fn checks_of(&self, agent: usize) -> u64 {
-        self.tracks[agent].checks
-    }
-
-    /// Whether the shadow of `agent` has the state of its board after `rounds` rounds or more.
-    pub(crate) fn has_followed(&self, agent: usize, rounds: u32) -> bool {
-        !self.tracks[agent].is_lost && self.tracks[agent].ended >= rounds
-    }
-
     pub(crate) fn new(
         task: &Arc<Task<f32>>,
         setup: &AgentSwarmConfig,
@@ -187,21 +181,6 @@ impl FlightReplay {
             uncompared: 0,
             gaps: Vec::new(),
         })
-    }
-
-    /// The rounds that the board of `agent` has ended, by its last report.
-    pub(crate) fn reported(&self, agent: usize) -> u32 {
-        self.tracks[agent].reported()
-    }
-
-    /// Notes that the board of `agent` has restarted: what it was before is not reported.
-    pub(crate) fn restart(&mut self, agent: usize) {
-        self.tracks[agent].pushed = Some((self.reported(agent), RoundFate::Missed));
-    }
-
-    /// The first round of which reports are missing in front of this entry, or may be if the line has lost something.
-    pub(crate) fn missed_before(&self, entry: &FlightEntry, may_have_missed: bool) -> Option<u32> {
-        self.tracks[usize::from(entry.agent)].missed_before(entry.round, may_have_missed)
     }
 
     /// Adds what a board reported. Entries of a board come in their order; where some are missing, so is the shadow from there on.
@@ -275,10 +254,7 @@ impl FlightReplay {
             }
             self.lose(sender.into());
         }
-        match self.awaited().next() {
-            Some(awaited) => Err(FlightFault::unsent(awaited)),
-            None => Ok(()),
-        }
+        self.awaited().next().map_or(Ok(()), |awaited| Err(FlightFault::unsent(awaited)))
     }
 
     /// Lets a shadow follow its present entry. Returns whether the entry is done.
@@ -379,14 +355,11 @@ impl FlightReplay {
         // The entry may have brought it into this round.
         self.frame(round, agent as u16);
         let shadow = &mut self.shadows[agent];
-        if shadow.round() != round {
-            return Err(FlightFault::Record(Diagnostic::new(
-                format!(
-                    "the board of agent {agent} ended round {round}, and its shadow is in round {}",
-                    shadow.round()
-                ),
-                MISSING,
-            )));
+        let at = shadow.round();
+        if at != round {
+            let what =
+                format!("the board of agent {agent} ended round {round}, and its shadow is in round {at}");
+            return Err(FlightFault::Record(Diagnostic::new(what, MISSING)));
         }
         if let Some(bits) = reading {
             self.tracks[agent].has_sensor = true;

@@ -36,11 +36,8 @@ fn recordings_and_forgeries_leave_the_slots_of_boards_where_they_are() {
         let entries = flight.record.iter().filter(|entry| matches!(entry.fate, RoundFate::Ended(_)));
         let (ends, heard) =
             entries.fold((0, 0), |(ends, heard), entry| (ends + 1, heard + entry.senders.len()));
-        assert!(
-            ends as u64 >= flight.round() * agents as u64,
-            "{ends} rounds of agents, {} of each",
-            flight.round()
-        );
+        let rounds = flight.round();
+        assert!(ends as u64 >= rounds * agents as u64, "{ends} rounds of agents, {rounds} of each");
         assert!(heard > ends, "{heard} frames taken in {ends} rounds of agents");
     }
 }

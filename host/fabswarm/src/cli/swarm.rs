@@ -88,7 +88,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let scenario = matches.get_one::<PathBuf>("scenario").map(std::path::absolute).transpose()?;
     let swarm = SwarmFile::draw(scenario, &numbers, u32::try_from(now).unwrap_or(u32::MAX))?;
     // Refuses a scenario that boards cannot run, before anything is written.
-    let agents = swarm.pages("native")?.len();
+    let pages = swarm.prepare()?;
+    pages.check("native")?;
+    let agents = pages.agents();
     if numbers.len() > agents {
         bail!(fault!(
             "there are {}, and the scenario has {}",

@@ -90,11 +90,8 @@ fn a_frame_that_does_not_arrive_is_no_wrong_bit() {
 fn a_word_that_differs_is_named() {
     for field in ["gradient.x[0]", "decision.z[19]", "tracker.y[3]", " rho[3]", "epoch"] {
         let (message, folder) = outcome(Lie::Flip(field), true);
-        assert!(
-            message.starts_with("the board of agent 0 differs from its shadow after round 5: digest 0x")
-                && message.contains(&format!("{field} is ")),
-            "{message}"
-        );
+        let start = "the board of agent 0 differs from its shadow after round 5: digest 0x";
+        assert!(message.starts_with(start) && message.contains(&format!("{field} is ")), "{message}");
         let [board, shadow] = ["board", "shadow"].map(|which| {
             fs::read_to_string(folder.path().join(format!("agent-0-round-5-{which}.txt"))).unwrap()
         });

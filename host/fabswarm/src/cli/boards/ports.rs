@@ -65,10 +65,8 @@ pub(super) fn list(matches: &ArgMatches) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for (path, outcome) in ports.iter().zip(outcomes) {
-        match outcome {
-            Ok(board) => outln!("{}\n  {}", path.display(), describe(&board)),
-            Err(trouble) => outln!("{}\n  {}", path.display(), trouble.to_string().replace('\n', "\n  ")),
-        }
+        let trouble = |trouble: SerialError| trouble.to_string().replace('\n', "\n  ");
+        outln!("{}\n  {}", path.display(), outcome.map_or_else(trouble, |board| describe(&board)));
     }
     for drive in drives {
         let board = uf2::drive_board(&drive).unwrap_or_else(|| "unknown board".to_owned());
@@ -148,37 +146,21 @@ fn on_boards(
     Ok(report(&ports, serial::identify_all(&ports).into_iter().map(act)))
 }
 
-/// Where a board is, at what baud rate, and what it is: one in the middle of a trial too.
-fn reach(outcome: Result<FoundBoard, SerialError>) -> Result<(PathBuf, u32, String), SerialError> {
-    match outcome {
-        Ok(board) => {
-            let what = describe(&board);
-            Ok((board.path, board.baud, what))
-        }
-        Err(SerialError::Running { path, baud, agent, round, .. }) => {
-            Ok((path, baud, format!("runs agent {agent}, in round {round}")))
-        }
-        Err(trouble) => Err(trouble),
-    }
-}
-
 pub(super) fn provision(matches: &ArgMatches) -> Result<ExitCode> {
     let Some(path) = matches.get_one::<PathBuf>("swarm") else { bail!("--swarm is missing") };
     let swarm = SwarmFile::read(path)?;
+    let pages = swarm.prepare()?;
     // Made before anything is written.
-    swarm.pages("native")?;
-    let rig = swarm.prepare()?.rig;
-    on_boards(matches, rig.as_ref(), |outcome| {
+    pages.check("native")?;
+    on_boards(matches, pages.rig.as_ref(), |outcome| {
         let board = outcome?;
         let Some(agent) = board.chip.and_then(|chip| swarm.agent_of(chip)) else {
             let chip = board.chip.map_or_else(String::new, |chip| format!(" {chip:016x}"));
             return Ok(format!("chip{chip} is not under [chips] of the swarm file: left as it is"));
         };
-        let page = || {
-            let boot = swarm.take_boot(path, agent, 1)?;
-            swarm.prepare()?.page(&board.name, agent, boot)
-        };
-        let page = page().map_err(|error| serial::page_refusal(&board.path, &error.to_string()))?;
+        let boot = swarm.take_boot(path, agent, 1);
+        let page = boot.and_then(|boot| pages.page(&board.name, agent, boot));
+        let page = page.map_err(|error| serial::page_refusal(&board.path, &error.to_string()))?;
         let identity = fabswarm_attach::provision_board(&board, &page)?;
         Ok(format!("agent {}, boot {}, record {:08x}", identity.agent, identity.boot, identity.page_crc))
     })
@@ -196,7 +178,14 @@ pub(super) fn reset(matches: &ArgMatches) -> Result<ExitCode> {
 
 pub(super) fn identify(matches: &ArgMatches) -> Result<ExitCode> {
     on_boards(matches, None, |outcome| {
-        let (path, baud, what) = reach(outcome)?;
-        Ok(serial::light(&path, baud).map(|()| format!("{what}; its light is on"))?)
+        // One in the middle of a trial has a light too.
+        let (path, baud, what) = match &outcome {
+            Err(SerialError::Running { path, baud, agent, round, .. }) => {
+                (path, *baud, format!("runs agent {agent}, in round {round}"))
+            }
+            Ok(board) => (&board.path, board.baud, describe(board)),
+            Err(trouble) => return Err(trouble.clone()),
+        };
+        Ok(serial::light(path, baud).map(|()| format!("{what}; its light is on"))?)
     })
 }
