@@ -69,10 +69,8 @@ fn usb_ports() -> Vec<(PathBuf, UsbPortInfo)> {
 /// If it is no image of that chip, or does not fit its partition.
 pub fn read_image(path: &Path, chip: &str) -> Result<FlashImage, Diagnostic> {
     let refuse = |reason: &str| {
-        Diagnostic::new(
-            format!("{} cannot be made an image of {chip}: {reason}", path.display()),
-            "build it for fewer scalars, members or problems",
-        )
+        let what = format!("{} cannot be made an image of {chip}: {reason}", path.display());
+        Diagnostic::new(what, "build it for fewer scalars, members or problems")
     };
     let elf = std::fs::read(path).map_err(|error| unreadable(path, error))?;
     let kind: Chip = chip.parse().map_err(|_| refuse("espflash does not know this chip"))?;
@@ -132,17 +130,13 @@ fn write(
     report: &dyn Fn(FlashStep),
 ) -> Result<Option<FlashedBoard>, Diagnostic> {
     let facts = facts(job, rom)?;
-    let Some(page) = page_of(&facts).map_err(Diagnostic::bare)? else { return Ok(None) };
-    job.check_page(&page, &facts)?;
-    let parts = || job.image.parts().chain([(job.page_room.origin, &page.bytes[..])]);
-    let bytes = job.image.len() + page.bytes.len();
+    let Some(page) = job.page_for(&facts, page_of)? else { return Ok(None) };
+    let bytes: usize = job.parts(&page).map(|(_, bytes)| bytes.len()).sum();
     report(FlashStep::More(2 * bytes as u64));
     report(FlashStep::Now("writing"));
-    rom.write(parts(), report)?;
+    rom.write(job.parts(&page), report)?;
     report(FlashStep::Now("reading back"));
-    for (address, bytes) in parts() {
-        rom.compare(address, bytes, report)?;
-    }
-    rom.compare(job.boots.origin, &facts.boots, &|_| {})?;
-    Ok(Some(FlashedBoard { agent: page.agent, number: facts.number, bytes }))
+    job.parts(&page).try_for_each(|part| rom.compare(part, report))?;
+    rom.compare((job.boots.origin, &facts.boots), &|_| {})?;
+    Ok(Some(FlashedBoard { agent: page.agent, bytes }))
 }

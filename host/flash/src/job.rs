@@ -1,6 +1,7 @@
 //! The job of flashing boards, and its progress.
 
 use super::{FlashImage, FlashRegion};
+use fabswarm_diagnostic::Diagnostic;
 use zeroize::Zeroizing;
 
 /// The number by which a chip tells which part it is.
@@ -58,8 +59,6 @@ pub struct ChipPage {
 pub struct FlashedBoard {
     /// Its agent.
     pub agent: usize,
-    /// The number of its chip.
-    pub number: Option<u64>,
     /// Bytes of image and page.
     pub bytes: usize,
 }
@@ -76,7 +75,7 @@ pub enum FlashStep {
 }
 
 /// Chooses the page for a chip: `None` to leave the chip as it is, or the reason why there is no page.
-pub type PageChoice<'a> = dyn Fn(&ChipFacts) -> Result<Option<ChipPage>, String> + Sync + 'a;
+pub type PageChoice<'a> = dyn Fn(&ChipFacts) -> Result<Option<ChipPage>, Diagnostic> + Sync + 'a;
 
 /// Receives the progress of each board, by its index.
 pub type StepReport<'a> = dyn Fn(usize, FlashStep) + Sync + 'a;

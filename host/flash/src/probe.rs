@@ -4,7 +4,7 @@ mod log;
 
 pub use log::follow_log;
 
-use super::checks::{causes, chain, failed, first_difference, not_opened, unplugged};
+use super::checks::{causes, chain, failed, first_difference, not_opened, pieces, unplugged};
 use super::{ChipFacts, FlashJob, FlashStep, FlashedBoard, PageChoice, StepReport, parallel};
 use fabswarm_diagnostic::Diagnostic;
 use probe_rs::flashing::{DownloadOptions, FlashProgress, ProgressEvent, ProgressOperation};
@@ -40,18 +40,17 @@ impl FoundProbe {
 /// The probes that are plugged in, in the order of their names.
 #[must_use]
 pub fn probes() -> Vec<FoundProbe> {
+    let found = |item: ProbeListItem| {
+        let serial = item.info.serial_number.as_deref().unwrap_or("without a serial number");
+        FoundProbe {
+            name: format!("{} {serial}", item.info.identifier),
+            is_accessible: item.accessibility == Accessibility::Accessible,
+            item,
+        }
+    };
     let mut probes: Vec<FoundProbe> = Lister::new().list_all_with_access().into_iter().map(found).collect();
     probes.sort_by(|one, other| one.name.cmp(&other.name));
     probes
-}
-
-fn found(item: ProbeListItem) -> FoundProbe {
-    let serial = item.info.serial_number.as_deref().unwrap_or("without a serial number");
-    FoundProbe {
-        name: format!("{} {serial}", item.info.identifier),
-        is_accessible: item.accessibility == Accessibility::Accessible,
-        item,
-    }
 }
 
 /// Flashes all boards at once, one thread per probe, and returns what became of each. `None` is a board that was left as it is. A probe may
@@ -92,10 +91,8 @@ fn attach(job: &FlashJob, probe: Probe) -> Result<Session, Diagnostic> {
         } else if is_unplugged(&error) {
             unplugged("answer")
         } else {
-            Diagnostic::new(
-                format!("no {chip} answers: {}", causes(&error)),
-                "check the power of the board and the cable between probe and chip, and --board",
-            )
+            let remedy = "check the power of the board and the cable between probe and chip, and --board";
+            Diagnostic::new(format!("no {chip} answers: {}", causes(&error)), remedy)
         }
     })
 }
@@ -106,13 +103,9 @@ fn facts(job: &FlashJob, session: &mut Session) -> Result<ChipFacts, Diagnostic>
     if let Some(part) = job.part {
         let found = core.read_word_32(part.at).map_err(&failed)? & part.mask;
         if found != part.value {
-            return Err(Diagnostic::new(
-                format!(
-                    "the chip says that it is part {found:#x}, and {} is part {:#x}",
-                    job.chip, part.value
-                ),
-                "choose its board with --board",
-            ));
+            let (chip, part) = (&job.chip, part.value);
+            let what = format!("the chip says that it is part {found:#x}, and {chip} is part {part:#x}");
+            return Err(Diagnostic::new(what, "choose its board with --board"));
         }
     }
     let number = job.number_at.map(|at| -> Result<u64, Diagnostic> {
@@ -141,28 +134,22 @@ fn flash(
         ));
     }
     facts.number = facts.number.or(known);
-    let Some(page) = page_of(&facts).map_err(Diagnostic::bare)? else { return Ok(None) };
-    job.check_page(&page, &facts)?;
-    let parts = || job.image.parts().chain([(job.page_room.origin, &page.bytes[..])]);
-    let bytes = job.image.len() + page.bytes.len();
-    report(FlashStep::More(bytes as u64));
-    write(&mut session, parts(), report)?;
+    let Some(page) = job.page_for(&facts, page_of)? else { return Ok(None) };
+    let bytes: usize = job.parts(&page).map(|(_, bytes)| bytes.len()).sum();
+    report(FlashStep::More((bytes + facts.boots.len()) as u64));
+    write(&mut session, job.parts(&page), report)?;
     report(FlashStep::Now("reading back"));
     let failed = failure("be read back");
     let mut core = session.core(0).map_err(&failed)?;
-    for (address, bytes) in parts() {
-        for (address, expected) in (address..).step_by(CHUNK_BYTES).zip(bytes.chunks(CHUNK_BYTES)) {
-            let mut found = vec![0; expected.len()];
-            core.read(address, &mut found).map_err(&failed)?;
-            first_difference(address, expected, &found).map_or(Ok(()), Err)?;
-            report(FlashStep::Done(expected.len() as u64));
-        }
+    let parts = job.parts(&page).chain([(job.boots.origin, &facts.boots[..])]);
+    for (address, expected) in parts.flat_map(|part| pieces(part, CHUNK_BYTES)) {
+        let mut found = vec![0; expected.len()];
+        core.read(address, &mut found).map_err(&failed)?;
+        first_difference(address, expected, &found).map_or(Ok(()), Err)?;
+        report(FlashStep::Done(expected.len() as u64));
     }
-    let mut boots = vec![0; facts.boots.len()];
-    core.read(job.boots.origin, &mut boots).map_err(&failed)?;
-    first_difference(job.boots.origin, &facts.boots, &boots).map_or(Ok(()), Err)?;
     core.reset().map_err(failure("start"))?;
-    Ok(Some(FlashedBoard { agent: page.agent, number: facts.number, bytes }))
+    Ok(Some(FlashedBoard { agent: page.agent, bytes }))
 }
 
 /// Erases the sectors that `parts` are in, and writes them.

@@ -4,17 +4,15 @@
 mod cable;
 #[path = "fake/chip.rs"]
 mod chip;
-#[path = "fake/image_bytes.rs"]
-mod image_bytes;
+#[path = "fake/contents.rs"]
+mod contents;
 
 use cable::FakeCable;
 use chip::FakeChip;
+use contents::{count, image_bytes, page_of};
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_flash::probe::{flash_all, follow_log, read_chip};
-use fabswarm_flash::{
-    ChipFacts, ChipPage, FlashImage, FlashJob, FlashRegion, FlashStep, FlashedBoard, PartNumber,
-};
-use image_bytes::image_bytes;
+use fabswarm_flash::{ChipFacts, ChipPage, FlashImage, FlashJob, FlashRegion, FlashedBoard, PartNumber};
 use std::cell::Cell;
 use std::sync::Mutex;
 
@@ -34,13 +32,6 @@ fn job() -> FlashJob {
         page_room: FlashRegion { origin: PAGE_AT.into(), bytes: 0x1_0000 },
         boots: FlashRegion { origin: BOOTS_AT.into(), bytes: 0x2000 },
     }
-}
-
-/// The page of the agent whose number is in the last digits of its chip.
-fn page_of(facts: &ChipFacts) -> Result<Option<ChipPage>, String> {
-    let agent = (facts.number.unwrap() - FIRST_CHIP) as usize;
-    let bytes = vec![agent as u8; 3000 + agent].into();
-    Ok(Some(ChipPage { agent, chip: facts.number, bytes }))
 }
 
 #[track_caller]
@@ -64,20 +55,10 @@ fn eight_boards_are_flashed_at_once() {
         chip.state().put(BOOTS_AT, b"boots");
     }
     let (job, counts) = (job(), Mutex::new([(0, 0); 8]));
-    let report = |index: usize, step: FlashStep| {
-        let (total, done) = &mut counts.lock().unwrap()[index];
-        match step {
-            FlashStep::More(bytes) => *total += bytes,
-            FlashStep::Done(bytes) => *done += bytes,
-            FlashStep::Now(_) => {}
-        }
-    };
     let probes = chips.iter().map(|chip| (Ok(FakeCable::to(chip)), None)).collect();
-    let outcomes = flash_all(&job, probes, &page_of, &report);
+    let outcomes = flash_all(&job, probes, &page_of, &count(&counts));
     for (agent, (chip, outcome)) in chips.iter().zip(outcomes).enumerate() {
-        let number = Some(FIRST_CHIP + agent as u64);
-        let bytes = 20_300 + 3000 + agent;
-        assert_eq!(outcome, Ok(Some(FlashedBoard { agent, number, bytes })));
+        assert_eq!(outcome, Ok(Some(FlashedBoard { agent, bytes: 20_300 + 3000 + agent })));
         let chip = chip.state();
         assert_eq!(chip.bytes(0, 20_000), image_bytes(20_000));
         assert_eq!(chip.bytes(0x8000, 300), image_bytes(300));
@@ -227,10 +208,7 @@ fn put_log(chip: &FakeChip, bytes: &[u8], written: u32, read: u32) {
 fn log_of(job: &FlashJob, chip: &FakeChip) -> Result<Vec<u8>, Diagnostic> {
     let (looks, mut log) = (Cell::new(0), Vec::new());
     let goes_on = || looks.replace(looks.get() + 1) < 4;
-    let mut take = |number: Option<u64>, bytes: &[u8]| {
-        assert_eq!(number, Some(FIRST_CHIP));
-        log.extend_from_slice(bytes);
-    };
+    let mut take = |bytes: &[u8]| log.extend_from_slice(bytes);
     follow_log(job, FakeCable::to(chip), LOG_AT.into(), &goes_on, &mut take)?;
     Ok(log)
 }

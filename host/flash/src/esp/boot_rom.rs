@@ -3,7 +3,7 @@
 
 use super::EspPort;
 use crate::FlashStep;
-use crate::checks::{causes, chain, failed, first_difference, not_opened, unplugged};
+use crate::checks::{causes, chain, failed, first_difference, not_opened, pieces, unplugged};
 use espflash::Error;
 use espflash::command::{Command, CommandType};
 use espflash::connection::{Connection, ResetAfterOperation, ResetBeforeOperation};
@@ -41,10 +41,9 @@ impl BootRom {
     /// Puts the chip behind a port into its boot ROM.
     pub(super) fn reach(chip: &str, port: &EspPort) -> Result<Self, Diagnostic> {
         let no_rom = |reason: &str| {
-            Diagnostic::new(
-                format!("no boot ROM of an {chip} answers: {reason}"),
-                "check the cable and --board; hold BOOT, press RESET, let both go, and flash it again",
-            )
+            let remedy =
+                "check the cable and --board; hold BOOT, press RESET, let both go, and flash it again";
+            Diagnostic::new(format!("no boot ROM of an {chip} answers: {reason}"), remedy)
         };
         let kind: Chip = chip.parse().map_err(|_| no_rom("espflash does not know this chip"))?;
         let path = port.path.clone();
@@ -151,13 +150,12 @@ impl BootRom {
     /// Compares flash with what it should hold, by digests; what differs is read.
     pub(super) fn compare(
         &mut self,
-        address: u64,
-        expected: &[u8],
+        part: (u64, &[u8]),
         report: &dyn Fn(FlashStep),
     ) -> Result<(), Diagnostic> {
-        for (address, expected) in pieces(address, expected, DIGEST_BYTES) {
+        for (address, expected) in pieces(part, DIGEST_BYTES) {
             if !self.is_equal(address, expected)? {
-                return Err(self.difference(address, expected)?);
+                return Err(self.difference((address, expected))?);
             }
             report(FlashStep::Done(expected.len() as u64));
         }
@@ -171,8 +169,8 @@ impl BootRom {
     }
 
     /// Finds the first difference where the digest of flash differs.
-    fn difference(&mut self, address: u64, expected: &[u8]) -> Result<Diagnostic, Diagnostic> {
-        for (address, expected) in pieces(address, expected, SECTOR_BYTES) {
+    fn difference(&mut self, part: (u64, &[u8])) -> Result<Diagnostic, Diagnostic> {
+        for (address, expected) in pieces(part, SECTOR_BYTES) {
             if !self.is_equal(address, expected)? {
                 let found = self.read(address, expected.len())?;
                 if let Some(difference) = first_difference(address, expected, &found) {
@@ -180,7 +178,7 @@ impl BootRom {
                 }
             }
         }
-        Ok(failed("be read back", &format!("the bytes from {address:#x} on were read twice, and differ")))
+        Ok(failed("be read back", &format!("the bytes from {:#x} on were read twice, and differ", part.0)))
     }
 
     /// Starts what is in flash.
@@ -205,11 +203,6 @@ fn restart(line: &mut Connection, chip: Chip, can_reset: bool) -> Result<(), Err
         true => line.reset_after(false, chip),
         false => line.command(Command::FlashEnd { reboot: true }).map(drop),
     }
-}
-
-/// Pieces of what is in flash from `address` on, each with its address.
-fn pieces(address: u64, bytes: &[u8], length: usize) -> impl Iterator<Item = (u64, &[u8])> {
-    (address..).step_by(length).zip(bytes.chunks(length))
 }
 
 fn is_unplugged(error: &Error) -> bool {

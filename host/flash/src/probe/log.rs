@@ -1,7 +1,7 @@
 //! The log of a board, which it keeps in RAM for a debug probe to read: SEGGER's RTT.
 
 use super::{CHUNK_BYTES, Probe, attach, facts, failure};
-use crate::FlashJob;
+use crate::{FlashJob, checks::pieces};
 use fabswarm_diagnostic::Diagnostic;
 use probe_rs::{Core, MemoryInterface};
 use std::thread;
@@ -19,8 +19,7 @@ const LONGEST: u32 = 1 << 16;
 /// Pause while the buffer is empty.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Reads the log of the board behind a probe while `goes_on`, and passes the number of its chip and the bytes to `take`. The board
-/// runs on meanwhile.
+/// Reads the log of the board behind a probe while `goes_on`, and passes the bytes to `take`. The board runs on meanwhile.
 ///
 /// # Errors
 /// If the chip does not answer, is another one, runs another image, or has no log at `block_at`.
@@ -29,20 +28,18 @@ pub fn follow_log(
     probe: Probe,
     block_at: u64,
     goes_on: &dyn Fn() -> bool,
-    take: &mut dyn FnMut(Option<u64>, &[u8]),
+    take: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Diagnostic> {
     let mut session = attach(job, probe)?;
-    let number = facts(job, &mut session)?.number;
+    facts(job, &mut session)?;
     let failed = failure("tell its log");
     let mut core = session.core(0).map_err(&failed)?;
     check_image(job, &mut core)?;
     let mut name = [0; NAME.len()];
     core.read(block_at, &mut name).map_err(&failed)?;
     let no_log = || {
-        Diagnostic::new(
-            format!("has no log at {block_at:#x}"),
-            "check that the board has started; reset it, and look again",
-        )
+        let what = format!("has no log at {block_at:#x}");
+        Diagnostic::new(what, "check that the board has started; reset it, and look again")
     };
     if name != NAME {
         return Err(no_log());
@@ -63,7 +60,7 @@ pub fn follow_log(
         let mut bytes = vec![0; (end - read) as usize];
         core.read(u64::from(begins_at) + u64::from(read), &mut bytes).map_err(&failed)?;
         core.write_word_32(block_at + READ_AT, end % length).map_err(&failed)?;
-        take(number, &bytes);
+        take(&bytes);
     }
     Ok(())
 }
@@ -71,16 +68,12 @@ pub fn follow_log(
 /// The log of another image cannot be decoded: it holds only numbers.
 fn check_image(job: &FlashJob, core: &mut Core) -> Result<(), Diagnostic> {
     let failed = failure("tell which image it has");
-    for (address, bytes) in job.image.parts() {
-        for (address, expected) in (address..).step_by(CHUNK_BYTES).zip(bytes.chunks(CHUNK_BYTES)) {
-            let mut found = vec![0; expected.len()];
-            core.read(address, &mut found).map_err(&failed)?;
-            if found != expected {
-                return Err(Diagnostic::new(
-                    "runs another image than the one that its log would be decoded with",
-                    "flash it again with `fabswarm boards flash`",
-                ));
-            }
+    for (address, expected) in job.image.parts().flat_map(|part| pieces(part, CHUNK_BYTES)) {
+        let mut found = vec![0; expected.len()];
+        core.read(address, &mut found).map_err(&failed)?;
+        if found != expected {
+            let what = "runs another image than the one that its log would be decoded with";
+            return Err(Diagnostic::new(what, "flash it again with `fabswarm boards flash`"));
         }
     }
     Ok(())

@@ -43,9 +43,9 @@ const INVALID: u8 = 5;
 #[derive(Clone, Debug)]
 pub(crate) struct FakeEsp(Arc<Mutex<EspState>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct EspState {
-    pub(crate) kind: u32,
+    kind: u32,
     number: u64,
     pub(crate) flash: Vec<u8>,
     pub(crate) erased_sectors: Vec<usize>,
@@ -62,18 +62,8 @@ pub(crate) struct EspState {
 
 impl FakeEsp {
     pub(crate) fn new(kind: u32, number: u64) -> Self {
-        Self(Arc::new(Mutex::new(EspState {
-            kind,
-            number,
-            flash: vec![0xFF; FLASH_BYTES],
-            erased_sectors: Vec::new(),
-            starts: 0,
-            is_silent: false,
-            fuses: 0,
-            worn: None,
-            commands_left: None,
-            at: 0,
-        })))
+        let flash = vec![0xFF; FLASH_BYTES];
+        Self(Arc::new(Mutex::new(EspState { kind, number, flash, ..EspState::default() })))
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, EspState> {

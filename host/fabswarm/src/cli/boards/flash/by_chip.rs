@@ -109,7 +109,7 @@ fn flash(
 }
 
 /// The page for a chip, if it is one of the chosen agents. A chip that cannot tell its number is the only one.
-fn page_of(config: &FlashConfig, facts: &ChipFacts) -> Result<Option<ChipPage>, String> {
+fn page_of(config: &FlashConfig, facts: &ChipFacts) -> Result<Option<ChipPage>, Diagnostic> {
     let FlashConfig { board, pages, chosen, .. } = config;
     let swarm = pages.swarm;
     let agent = match facts.number {
@@ -117,11 +117,8 @@ fn page_of(config: &FlashConfig, facts: &ChipFacts) -> Result<Option<ChipPage>, 
         None => chosen.first().copied(),
     };
     let Some(agent) = agent else { return Ok(None) };
-    let page = || {
-        // Both what the board has counted and what the file has given away: either may be lost.
-        let boot = config.take_boot(agent, swarm.next_boot(&facts.boots)?)?;
-        pages.page(&board.name, agent, boot)
-    };
-    let bytes = page().map_err(|error| error.to_string())?;
+    // Both what the board has counted and what the file has given away: either may be lost.
+    let boot = swarm.take_boot(config.file, agent, swarm.next_boot(&facts.boots)?)?;
+    let bytes = pages.page(&board.name, agent, boot)?;
     Ok(Some(ChipPage { agent, chip: swarm.chips.get(&agent).copied(), bytes }))
 }

@@ -4,12 +4,13 @@ use anyhow::Result;
 #[cfg(feature = "flash")]
 use anyhow::bail;
 use fabswarm_attach::BoardFile;
+use fabswarm_diagnostic::Diagnostic;
 
 /// Is told the name of a probe and a message from the board behind it.
 pub(super) type LogPrinter<'a> = dyn Fn(&str, &str) + Sync + 'a;
 
 /// The outcome of each probe: the number of its messages, or its error.
-pub(super) type LogOutcomes = Vec<(String, Result<usize, String>)>;
+pub(super) type LogOutcomes = Vec<(String, Result<usize, Diagnostic>)>;
 
 /// Nothing: this build reaches no probes.
 #[cfg(not(feature = "flash"))]
@@ -59,27 +60,20 @@ impl ProbedLogs {
     pub(super) fn follow(&self, goes_on: &(dyn Fn() -> bool + Sync), print: &LogPrinter<'_>) -> LogOutcomes {
         use fabswarm_attach::LogDecoder;
         use fabswarm_flash::probe::{FoundProbe, follow_log};
-        use std::thread;
-        let follow = |found: &FoundProbe| -> Result<usize, String> {
-            let mut decoder = LogDecoder::new(&self.board, &self.image).map_err(|error| error.to_string())?;
-            let probe = found.open().map_err(|error| error.to_string())?;
+        let follow = |found: &FoundProbe| -> Result<usize, Diagnostic> {
+            let mut decoder = LogDecoder::new(&self.board, &self.image)?;
+            let probe = found.open()?;
             let (block_at, mut messages) = (decoder.block_at, 0);
-            let mut take = |_: Option<u64>, bytes: &[u8]| {
+            let mut take = |bytes: &[u8]| {
                 for message in decoder.decode(bytes) {
                     messages += 1;
                     print(&found.name, &message);
                 }
             };
-            follow_log(&self.job, probe, block_at, &|| goes_on(), &mut take)
-                .map_err(|error| error.to_string())?;
+            follow_log(&self.job, probe, block_at, &|| goes_on(), &mut take)?;
             Ok(messages)
         };
-        thread::scope(|scope| {
-            let threads: Vec<_> = self.probes.iter().map(|found| scope.spawn(|| follow(found))).collect();
-            let outcomes = threads.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|_| Err("its thread has ended; please report this".to_owned()))
-            });
-            self.probes.iter().map(|found| found.name.clone()).zip(outcomes).collect()
-        })
+        let outcomes = fabswarm_attach::serial::on_all(self.probes.iter(), follow);
+        self.probes.iter().map(|found| found.name.clone()).zip(outcomes).collect()
     }
 }
