@@ -98,25 +98,24 @@ impl Cluster {
                 return Err(Error::refused(&peer.name, what));
             }
         }
-        let places: Vec<HostBlock> = self
-            .hosts
-            .iter()
-            .zip(&blocks)
-            .map(|(host, &block)| HostBlock { name: host.name.clone(), address: host.address.clone(), block })
-            .collect();
-        let plan = |host| RunPlan {
-            run: run_name(),
+        let places = self.hosts.iter().zip(&blocks).map(|(host, &block)| HostBlock {
+            name: host.name.clone(),
+            address: host.address.clone(),
+            block,
+        });
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let first = RunPlan {
+            run: format!("{:x}-{:x}", now.as_micros(), std::process::id()),
             protocol: PROTOCOL,
             build: self.build.clone(),
             digest: digest.to_owned(),
             scenario: scenario.to_owned(),
-            hosts: places.clone(),
-            host,
+            hosts: places.collect(),
+            host: 0,
             host_timeout_ms: u64::try_from(host_timeout.as_millis()).unwrap_or(u64::MAX),
             shares_memory: self.shares_memory,
         };
-        let first = plan(0);
-        let plans = (0..places.len()).map(|host| RunPlan { host, ..first.clone() }).collect();
+        let plans = (0..blocks.len()).map(|host| RunPlan { host, ..first.clone() }).collect();
         let peers = self.peers.into_iter().map(|peer| HostPeer { host_timeout, ..peer }).collect();
         ClusterRun::begin(plans, peers, interrupted)
     }
@@ -129,10 +128,8 @@ fn clock_difference(there_s: u64, here_s: u64) -> Option<Diagnostic> {
         None => (here_s - there_s, "behind"),
     };
     (off_s > CLOCKS_APART_S).then(|| {
-        Diagnostic::new(
-            format!("its clock is {off_s} s {way} that of this machine"),
-            "set both by the same time server, as `timedatectl set-ntp true` does",
-        )
+        let what = format!("its clock is {off_s} s {way} that of this machine");
+        Diagnostic::new(what, "set both by the same time server, as `timedatectl set-ntp true` does")
     })
 }
 
@@ -147,11 +144,6 @@ fn unexpected(peer: &HostPeer, answer: &Response) -> Error {
     Error::malformed(&peer.name, format!("{answer:?}"))
 }
 
-fn run_name() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{:x}-{:x}", now.as_micros(), std::process::id())
-}
-
 /// Assigns agents to hosts: as many as a host asks for, and equal shares of the rest to all others.
 ///
 /// # Errors
@@ -162,12 +154,10 @@ pub fn assign_blocks(hosts: &[Host], agents: usize) -> Result<Vec<Block>, Diagno
     let Some(rest) = agents.checked_sub(wanted).filter(|&rest| rest >= others && (others > 0 || rest == 0))
     else {
         let names = hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+        let (count, asking) = (hosts.len(), hosts.len() - others);
+        let hosts = format!("{count} hosts of which {asking} ask for {wanted}");
         return Err(Diagnostic::new(
-            format!(
-                "`--hosts {names}`: the scenario has {agents} agents, for {} hosts of which {} ask for {wanted}",
-                hosts.len(),
-                hosts.len() - others
-            ),
+            format!("`--hosts {names}`: the scenario has {agents} agents, for {hosts}"),
             "change swarm.agents, or `agents` of the hosts, so that every agent has one host and every host an agent",
         ));
     };
@@ -189,10 +179,8 @@ mod tests {
 
     #[test]
     fn clocks_that_are_minutes_apart_are_named() {
-        assert_eq!(
-            [1000, 1060, 1000 - CLOCKS_APART_S].map(|there| clock_difference(there, 1000)),
-            [None, None, None]
-        );
+        let near = [1000, 1060, 1000 - CLOCKS_APART_S];
+        assert_eq!(near.map(|there| clock_difference(there, 1000)), [None, None, None]);
         let told = |there| clock_difference(there, 1000).unwrap();
         assert_eq!(told(1100).what(), "its clock is 100 s ahead of that of this machine");
         assert_eq!(told(10).what(), "its clock is 990 s behind that of this machine");

@@ -70,10 +70,8 @@ impl HostList {
 }
 
 fn refused(given: &str, what: String) -> Diagnostic {
-    Diagnostic::new(
-        format!("`--hosts {given}`: {what}"),
-        "name a hosts.toml, addresses such as 10.0.0.11:7447,10.0.0.12:7447, or 127.0.0.1x2 for two hosts on this machine",
-    )
+    let remedy = "name a hosts.toml, addresses such as 10.0.0.11:7447,10.0.0.12:7447, or 127.0.0.1x2 for two hosts on this machine";
+    Diagnostic::new(format!("`--hosts {given}`: {what}"), remedy)
 }
 
 fn read_file(path: &Path) -> Result<Vec<Host>, Diagnostic> {
@@ -150,10 +148,7 @@ mod tests {
             (file("[[host]]\naddress = \"10.0.0.1:1\"\nagents = 0\n"), "`agents = 0`"),
             (file("[[host]]\naddres = \"10.0.0.1:1\"\n"), "addres"),
         ] {
-            assert!(
-                refusal.contains(what) && refusal.contains("help: "),
-                "{refusal}\ndoes not contain {what}"
-            );
+            assert!(refusal.contains(what) && refusal.contains("help: "), "{refusal}\nlacks {what}");
         }
     }
 }

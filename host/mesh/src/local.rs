@@ -29,10 +29,8 @@ impl LocalHosts {
     /// When that fails.
     pub fn start(hosts: Vec<Host>, device_of: impl Fn(usize) -> [String; 2]) -> Result<Self, Diagnostic> {
         let failed = |what: String| {
-            Diagnostic::new(
-                format!("cannot start a host on this machine: {what}"),
-                "see that the system lets processes be started and loopback ports be used",
-            )
+            let what = format!("cannot start a host on this machine: {what}");
+            Diagnostic::new(what, "see that the system lets processes be started and loopback ports be used")
         };
         let refused = |error: std::io::Error| failed(error.to_string());
         let program = std::env::current_exe().map_err(refused)?;

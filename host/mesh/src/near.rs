@@ -25,10 +25,7 @@ impl<D: SharedMemory> NearMemory<D> {
     pub(crate) fn share(run: &HostedRun, device: &D, peers: &[Option<HostPeer>]) -> Self {
         let (plan, near) = (&run.plan, near(&run.plan));
         let owner = format!("{}/{}", plan.run, plan.host);
-        let pool = match near.is_empty() {
-            true => None,
-            false => SlabPool::new(device, &owner).ok(),
-        };
+        let pool = if near.is_empty() { None } else { SlabPool::new(device, &owner).ok() };
         run.set_slab(pool.as_ref().map(SlabPool::sample));
         let mut memory = NearMemory { pool, opened: OpenedSlabs::default() };
         for peer in near.into_iter().filter_map(|host| peers[host].as_ref()) {

@@ -30,8 +30,8 @@ const RECEIVED_BYTES: usize = 1 << 20;
 const BATCHES: usize = 16;
 const CONNECT_MS: u64 = 5_000;
 
-/// Settings of Zenoh, as JSON.
-fn config(settings: &[(&str, String)]) -> Result<Config, String> {
+/// A session of Zenoh with these settings, as JSON.
+fn open(settings: &[(&str, String)]) -> Result<Session, String> {
     let common = [
         ("scouting/multicast/enabled", "false".to_owned()),
         ("scouting/gossip/enabled", "false".to_owned()),
@@ -43,11 +43,7 @@ fn config(settings: &[(&str, String)]) -> Result<Config, String> {
     for (key, value) in common.iter().chain(settings) {
         config.insert_json5(key, value).map_err(|error| format!("{key}: {error}"))?;
     }
-    Ok(config)
-}
-
-fn open(settings: &[(&str, String)]) -> Result<Session, String> {
-    zenoh::open(config(settings)?).wait().map_err(|error| error.to_string())
+    zenoh::open(config).wait().map_err(|error| error.to_string())
 }
 
 #[derive(Debug)]
@@ -151,10 +147,9 @@ impl ZenohListener {
         report: fn(&str),
     ) -> Result<Self, Diagnostic> {
         let refused = |what: String| {
-            Diagnostic::new(
-                format!("cannot listen on {address}: {what}"),
-                "name an address of this machine with a free port; 127.0.0.1:0 takes any that is free",
-            )
+            let remedy =
+                "name an address of this machine with a free port; 127.0.0.1:0 takes any that is free";
+            Diagnostic::new(format!("cannot listen on {address}: {what}"), remedy)
         };
         credentials.check(address)?;
         let (tunnel, address) =

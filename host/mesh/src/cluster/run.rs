@@ -153,23 +153,15 @@ pub struct HostPart {
 /// The parts of all hosts as CSV: the `hosts.csv` of a run folder.
 pub fn table(parts: &[HostPart]) -> String {
     let mut text = "host,first_agent,agents,planned_sent_bytes,sent_bytes,planned_received_bytes,received_bytes,repeated_chunks,exchange_seconds,compute_seconds,hidden_seconds,received_shared_bytes\n".to_owned();
-    for HostPart { name, block, traffic } in parts {
-        let seconds = |time_us: u64| time_us as f64 / 1e6;
-        let name = name.replace('"', "\"\"");
+    for HostPart { name, block: Block { first, agents }, traffic } in parts {
+        let HostTraffic { planned_sent, sent, planned_received, received, received_shared, .. } = traffic;
+        let [exchange, compute, hidden] = [traffic.exchange_us, traffic.compute_us, traffic.hidden_us]
+            .map(|time_us| format!("{:.3}", time_us as f64 / 1e6));
+        let (name, repeated) = (name.replace('"', "\"\""), traffic.repeated_chunks);
         text += &format!(
-            "\"{name}\",{},{},{},{},{},{},{},{:.3},{:.3},{:.3},{}\n",
-            block.first,
-            block.agents,
-            traffic.planned_sent,
-            traffic.sent,
-            traffic.planned_received,
-            traffic.received,
-            traffic.repeated_chunks,
-            seconds(traffic.exchange_us),
-            seconds(traffic.compute_us),
-            seconds(traffic.hidden_us),
-            traffic.received_shared,
+            "\"{name}\",{first},{agents},{planned_sent},{sent},{planned_received},{received},{repeated},"
         );
+        text += &format!("{exchange},{compute},{hidden},{received_shared}\n");
     }
     text
 }
