@@ -53,7 +53,7 @@ pub(super) fn command() -> Command {
         .about("Plan a swarm of boards, build and flash them, and list connected boards")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .arg(flags::boards_dir())
+        .args(flags::boards_dir())
         .subcommands(COMMANDS.map(|(_, command, _)| command()))
 }
 

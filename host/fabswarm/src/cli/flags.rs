@@ -53,7 +53,7 @@ pub(super) fn scenario_file() -> Arg {
 /// Arguments of every command that runs a scenario, beside its keys.
 pub(super) fn of_runs() -> impl Iterator<Item = Arg> {
     let print = switch("print-scenario", "Print the scenario with file and flags applied, and do not run it");
-    [scenario_file(), print, quiet()].into_iter().chain(live::arguments())
+    [scenario_file(), print, quiet()].into_iter().chain(live::argument())
 }
 
 /// The folder of a run.
@@ -73,11 +73,11 @@ pub(super) fn apply_quiet(matches: &ArgMatches) {
     }
 }
 
-/// The folder that boards are built from.
-#[cfg(feature = "boards")]
-pub(super) fn boards_dir() -> Arg {
+/// The folder that boards are built from, in builds that know them.
+pub(super) fn boards_dir() -> Option<Arg> {
     let help = "Folder with the boards' sources [default: FABSWARM_BOARDS, or boards/ of the source tree around the working directory]";
-    path_option("boards-dir", "FOLDER", help).global(true).hide_short_help(true)
+    let argument = path_option("boards-dir", "FOLDER", help).global(true).hide_short_help(true);
+    cfg!(feature = "boards").then_some(argument)
 }
 
 /// The flags of the keys that `command` acts on.

@@ -12,22 +12,15 @@ use fabswarm_view::Audience;
 use super::interrupt;
 
 /// Where the page is, unless told otherwise.
-#[cfg(feature = "live")]
 pub(super) const ADDRESS: &str = "127.0.0.1:8420";
 
 /// `--live[=ADDRESS]`, in builds that serve the page.
-#[cfg(feature = "live")]
-pub(super) fn arguments() -> [Arg; 1] {
+pub(super) fn argument() -> Option<Arg> {
     let argument = Arg::new("live").long("live").value_name("ADDRESS").num_args(0..=1);
     let argument = argument.require_equals(true).default_missing_value(ADDRESS);
-    [argument.help(format!(
+    cfg!(feature = "live").then(|| argument.help(format!(
         "Show it in a browser until Ctrl-C; --live=ADDRESS serves other machines too, with a token [default: {ADDRESS}]"
-    ))]
-}
-
-#[cfg(not(feature = "live"))]
-pub(super) fn arguments() -> [Arg; 0] {
-    []
+    )))
 }
 
 /// The page that shows a run while it goes on, if the command line asks for it. It is served until the process ends.

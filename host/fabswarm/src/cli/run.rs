@@ -15,7 +15,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use self::progress::RunProgress;
 use super::live::{self, LivePage};
 use super::{UNWRITTEN, flags, interrupt, output};
-use fabswarm_sim::record::{Caption, CommonSummary, RunFolder, StoppedBecause};
+use fabswarm_sim::record::{CommonSummary, RunFolder, StoppedBecause};
 use fabswarm_sim::scenario::{self, Flag, Scenario};
 use fabswarm_sim::swarm::Phases;
 use fabswarm_sim::task::OwnProblem;
@@ -34,39 +34,25 @@ fn build(
 }
 
 pub(super) fn command() -> Command {
+    let recorded = "Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys";
+    let snapshots = "File to write the replayed snapshots to, in the format of the recorded one";
+    let follow = "Show everything that the board of this agent logs (more of it with DEFMT_LOG=debug in the environment)";
+    let trial = "Let boards keep their own time and speak by radio, and only listen: --pace slots";
     Command::new("run")
         .about("Run a swarm trial: the default scenario, a scenario file, or either with some keys changed")
         .args(flags::of_runs())
         .arg(
-            flags::path_option("recorded", "FILE", "Replay a recorded problem (JSON: problem, graphs and snapshots) instead of a scenario; docs/recorded.md lists its keys")
+            flags::path_option("recorded", "FILE", recorded)
                 .hide_short_help(true)
                 .requires("snapshots")
                 .conflicts_with_all(["scenario", "print-scenario"])
-                .conflicts_with_all(live::arguments().iter().map(Arg::get_id)),
+                .conflicts_with_all(live::argument().iter().map(Arg::get_id)),
         )
-        .arg(
-            flags::path_option("snapshots", "OUT", "File to write the replayed snapshots to, in the format of the recorded one")
-                .hide_short_help(true)
-                .requires("recorded"),
-        )
-        .arg(
-            flags::option("follow", "AGENT", "Show everything that the board of this agent logs (more of it with DEFMT_LOG=debug in the environment)")
-                .value_parser(value_parser!(usize)),
-        )
-        .arg(
-            flags::switch("trial", "Let boards keep their own time and speak by radio, and only listen: --pace slots")
-                .conflicts_with("pace"),
-        )
-        .args(board_arguments())
+        .arg(flags::path_option("snapshots", "OUT", snapshots).hide_short_help(true).requires("recorded"))
+        .arg(flags::option("follow", "AGENT", follow).value_parser(value_parser!(usize)))
+        .arg(flags::switch("trial", trial).conflicts_with("pace"))
+        .args(flags::boards_dir())
         .args(flags::arguments(scenario::ScenarioCommand::Run))
-}
-
-/// The flags about boards, in builds that know them.
-fn board_arguments() -> Vec<Arg> {
-    #[cfg(feature = "boards")]
-    return vec![flags::boards_dir()];
-    #[cfg(not(feature = "boards"))]
-    Vec::new()
 }
 
 pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<ExitCode> {
@@ -113,8 +99,7 @@ pub(super) fn run(matches: &ArgMatches, own: Option<&OwnProblem>) -> Result<Exit
             return Ok(ExitCode::from(UNWRITTEN));
         }
     };
-    let caption = Caption::of(scenario);
-    out!("{}", screen::summary(scenario, &outcome, &curve, &caption, &folder));
+    out!("{}", screen::summary(scenario, &outcome, &curve, &folder));
     let CommonSummary { stopped_because, rounds, .. } = outcome.summary.common;
     let is_early = matches!(stopped_because, StoppedBecause::Converged | StoppedBecause::SmallGradient);
     if is_early && !output::is_quiet() {

@@ -1,6 +1,6 @@
 //! `fabswarm swarm new`: the private file of a swarm of real boards.
 
-use super::boards::chips;
+use super::boards::chips::{board_argument, chips};
 use super::flags;
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Command};
@@ -11,29 +11,20 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) fn command() -> Command {
+    let scenario = "Scenario file of the swarm [default: the default scenario]";
+    let chips = "Chips of agents 0, 1, …, in hexadecimal digits [default: all that are plugged in]";
     let new = Command::new("new")
         .about("Draw the key of a swarm, and give an agent to every board that is plugged in")
         .arg(flags::path("file", "FILE", "File to write; only you can read it").required(true))
-        .arg(flags::path(
-            "scenario",
-            "SCENARIO",
-            "Scenario file of the swarm [default: the default scenario]",
-        ))
-        .arg(
-            flags::option(
-                "chips",
-                "CHIP,…",
-                "Chips of agents 0, 1, …, in hexadecimal digits [default: all that are plugged in]",
-            )
-            .value_delimiter(','),
-        )
+        .arg(flags::path("scenario", "SCENARIO", scenario))
+        .arg(flags::option("chips", "CHIP,…", chips).value_delimiter(','))
         .arg(flags::option("ports", "PATTERN", "Serial ports to look at [default: all USB serial ports]"))
-        .arg(chips::board_argument());
+        .arg(board_argument());
     Command::new("swarm")
         .about("Make the private file of a swarm of real boards")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .arg(flags::boards_dir())
+        .args(flags::boards_dir())
         .subcommand(new)
 }
 
@@ -68,7 +59,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
                     Err(trouble) => eprintln!("left out: {trouble}"),
                 }
             }
-            for line in chips::chips(matches.get_one("board"), pattern)? {
+            for line in chips(matches.get_one("board"), pattern)? {
                 if line.chip.is_none() && matches.contains_id("board") {
                     bail!("{}: {}", line.name, line.what);
                 }

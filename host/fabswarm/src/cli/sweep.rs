@@ -32,19 +32,14 @@ pub(super) fn command() -> Command {
 /// `fabswarm sweep run` or `fabswarm sweep train`.
 fn swept(command: ScenarioCommand) -> Command {
     let name = command.name();
+    let scenario = "Scenario file (TOML) that all runs have in common; flags lie over it";
+    let jobs = flags::option("jobs", "N", "Runs at a time [default: one per core, or 1 for train]");
     Command::new(name)
         .about(format!(
             "Sweep over keys of `fabswarm {name}`: each flag takes a value, a list (0,0.3) or a range (1..10)"
         ))
-        .arg(flags::path(
-            "scenario",
-            "SCENARIO",
-            "Scenario file (TOML) that all runs have in common; flags lie over it",
-        ))
-        .arg(
-            flags::option("jobs", "N", "Runs at a time [default: one per core, or 1 for train]")
-                .value_parser(value_parser!(u16).range(1..)),
-        )
+        .arg(flags::path("scenario", "SCENARIO", scenario))
+        .arg(jobs.value_parser(value_parser!(u16).range(1..)))
         .arg(flags::quiet())
         .args(flags::lists(command))
 }
@@ -141,10 +136,14 @@ fn runs(
 
 /// Prints what did not work, and returns the exit code.
 fn verdict(children: &[ChildRun], states: &[ChildState], is_interrupted: bool) -> Result<ExitCode> {
-    let failed: Vec<_> =
-        children.iter().zip(states).filter(|(_, state)| matches!(state, ChildState::Failed { .. })).collect();
-    for (child, state) in failed.iter().take(5) {
-        eprintln!("error: {}", fault!("{}: {state}", child.name(); "see {}", child.log().display()));
+    let code_of = |(child, state)| match state {
+        &ChildState::Failed { code } => Some((child, code)),
+        ChildState::Done | ChildState::Pending => None,
+    };
+    let failed: Vec<(&ChildRun, _)> = children.iter().zip(states).filter_map(code_of).collect();
+    for (child, code) in failed.iter().take(5) {
+        let how = code.map_or("was killed".to_owned(), |code| format!("failed with exit code {code}"));
+        eprintln!("error: {}", fault!("{}: the run {how}", child.name; "see {}", child.log().display()));
     }
     if failed.len() > 5 {
         eprintln!("error: {} more runs failed", failed.len() - 5);

@@ -20,27 +20,19 @@ use fabswarm_large::device::cpu::Cpu;
 use fabswarm_large::device::cuda::Cuda;
 use fabswarm_large::training::checkpoint::{self, Checkpoint};
 use fabswarm_large::training::report::{self, SCENARIO_FILE, TrainingReport};
-use fabswarm_large::training::{
-    ChanceBaseline, Error, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup,
-};
+use fabswarm_large::training::{Error, Trainer, TrainingOutcome, TrainingPlan, TrainingSetup, setup};
 use fabswarm_sim::record::{self, RunFolder, StoppedBecause};
-use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, Scenario, ScenarioCommand};
+use fabswarm_sim::scenario::{self, Flag, ResolvedScenario, ScenarioCommand};
 use fabswarm_view::message::{RunMessage, Topic, training as message};
 use fabswarm_view::{LOG_FILE, RecordedRun, RunWatch};
 
 pub(super) fn command() -> Command {
+    let resume = "Go on with the run in this folder, from its last checkpoint";
     Command::new("train")
         .about("Train a swarm of large agents: MLP, CNN or BERT, all of them in one batch on a CPU or a GPU")
         .args(flags::of_runs())
         .args(device::arguments())
-        .arg(
-            flags::path_option(
-                "resume",
-                "FOLDER",
-                "Go on with the run in this folder, from its last checkpoint",
-            )
-            .conflicts_with_all(["scenario", "out"]),
-        )
+        .arg(flags::path_option("resume", "FOLDER", resume).conflicts_with_all(["scenario", "out"]))
         .args(host_arguments())
         .args(flags::arguments(ScenarioCommand::Train))
 }
@@ -226,7 +218,16 @@ impl TrainingJob<'_> {
         match trained {
             Ok(outcome) => {
                 out!("{}", screen::summary(scenario, &outcome, folder.path()));
-                verdict(scenario, &outcome, self.prepared.chance_baseline(), folder.path(), checkpointed)
+                let (because, guess) = (outcome.stopped_because, self.prepared.chance_baseline());
+                if because == StoppedBecause::Interrupted {
+                    let round = outcome.evaluation.round;
+                    eprintln!("interrupted in round {round}: what was recorded until then is kept");
+                    eprintln!("help: {}", resume_hint(folder.path(), checkpointed));
+                } else if let Some(complaint) = outcome.complaint(scenario, guess, checkpointed) {
+                    eprintln!("error: {complaint}");
+                }
+                // All rounds are all that a scenario asks for here.
+                ExitCode::from(because.exit_code(because == StoppedBecause::MaxRounds))
             }
             Err(error) => {
                 eprintln!("error: {}", fault!("{error}"; "{}", resume_hint(folder.path(), checkpointed)));
@@ -235,26 +236,6 @@ impl TrainingJob<'_> {
             }
         }
     }
-}
-
-/// Prints why a run did not succeed, and returns its exit code.
-fn verdict(
-    scenario: &Scenario,
-    outcome: &TrainingOutcome,
-    guess: ChanceBaseline,
-    folder: &Path,
-    checkpointed: Option<u32>,
-) -> ExitCode {
-    let because = outcome.stopped_because;
-    if because == StoppedBecause::Interrupted {
-        let round = outcome.evaluation.round;
-        eprintln!("interrupted in round {round}: what was recorded until then is kept");
-        eprintln!("help: {}", resume_hint(folder, checkpointed));
-    } else if let Some(complaint) = outcome.complaint(scenario, guess, checkpointed) {
-        eprintln!("error: {complaint}");
-    }
-    // All rounds are all that a scenario asks for here.
-    ExitCode::from(because.exit_code(because == StoppedBecause::MaxRounds))
 }
 
 /// How to continue a run that did not finish.

@@ -9,7 +9,6 @@ use super::ports::swarm_argument;
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use fabswarm_attach::{BoardFile, FlashImage, ImageFormat, SwarmFile, SwarmPages};
-use fabswarm_diagnostic::Diagnostic;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,14 +18,10 @@ const USUAL_BOARD: &str = "pico";
 
 pub(super) fn build_command() -> Command {
     let out = "Write BOARD.elf here, and BOARD.uf2 or BOARD.hex where the board's tools take one";
+    let board = Arg::new("board").help("A folder of boards/; the Pico's image is the one with USB");
     Command::new("build")
         .about("Build the firmware of a board, and print where its image is")
-        .arg(
-            Arg::new("board")
-                .value_name("BOARD")
-                .default_value(USUAL_BOARD)
-                .help("A folder of boards/; the Pico's image is the one with USB"),
-        )
+        .arg(board.value_name("BOARD").default_value(USUAL_BOARD))
         .arg(flags::path_option("out", "FOLDER", out))
 }
 
@@ -34,6 +29,8 @@ pub(super) fn flash_command() -> Command {
     let board = "The kind of board, a folder of boards/: its board.toml says how it is flashed";
     let agent = "The agent to flash; of several drives, the first gets it";
     let all = "Flash all agents: a drive, a probe or a port each, or all files with --out";
+    let probe = "Flash through debug probes, a board with a drive too";
+    let out = "Write agent-N.uf2 here instead, for a copy by hand";
     let drive = "The drive of a boot loader [default: all that are mounted]";
     let port = "Serial ports of ESP32s: a port, a path with `*`, or a part of a port's name [default: all with Espressif's USB]";
     Command::new("flash")
@@ -42,15 +39,9 @@ pub(super) fn flash_command() -> Command {
         .arg(flags::option("board", "BOARD", board).default_value(USUAL_BOARD))
         .arg(flags::option("agent", "N", agent).value_parser(value_parser!(usize)))
         .arg(flags::switch("all", all).conflicts_with("agent"))
-        .arg(
-            flags::switch("probe", "Flash through debug probes, a board with a drive too")
-                .conflicts_with_all(["drive", "out"]),
-        )
+        .arg(flags::switch("probe", probe).conflicts_with_all(["drive", "out"]))
         .arg(flags::path_option("drive", "FOLDER", drive))
-        .arg(
-            flags::path_option("out", "FOLDER", "Write agent-N.uf2 here instead, for a copy by hand")
-                .conflicts_with("drive"),
-        )
+        .arg(flags::path_option("out", "FOLDER", out).conflicts_with("drive"))
         .arg(flags::option("port", "PATTERN", port).conflicts_with_all(["drive", "out", "probe"]))
 }
 
@@ -62,13 +53,6 @@ struct FlashConfig<'a> {
     pages: SwarmPages<'a>,
     /// The agents to flash.
     chosen: Vec<usize>,
-}
-
-impl FlashConfig<'_> {
-    /// The lowest boot that the page of an agent may use, whose board has used those below `at_least`.
-    fn take_boot(&self, agent: usize, at_least: u32) -> Result<u32, Diagnostic> {
-        self.pages.swarm.take_boot(self.file, agent, at_least)
-    }
 }
 
 fn board(matches: &ArgMatches) -> Result<BoardFile> {

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::super::output;
 use super::braille;
-use fabswarm_sim::record::{self, AirReport, Caption, Curve, StoppedBecause};
+use fabswarm_sim::record::{self, AirReport, Caption, CommonSummary, Curve, StoppedBecause};
 use fabswarm_sim::scenario::Scenario;
 use fabswarm_sim::trial::TrialOutcome;
 
@@ -15,36 +16,19 @@ const LABEL_COLUMNS: u16 = 10;
 const ROWS: usize = 10;
 
 /// The summary of a run, with a small convergence plot.
-pub(super) fn summary(
-    scenario: &Scenario,
-    outcome: &TrialOutcome,
-    curve: &Curve,
-    caption: &Caption,
-    folder: &Path,
-) -> String {
+pub(super) fn summary(scenario: &Scenario, outcome: &TrialOutcome, curve: &Curve, folder: &Path) -> String {
     let summary = &outcome.summary;
     let common = &summary.common;
     let error = summary.error;
-    let mut lines: Vec<(String, String)> = Vec::new();
-    let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
-    line(
-        "swarm",
-        format!(
-            "{}, {}, {}, {} topology, seed {}",
-            record::counted(common.agents, "agent"),
-            summary.problem,
-            common.algorithm,
-            common.topology,
-            common.seed
-        ),
-    );
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    let mut line = |name: &str, value: String| lines.push(vec![name.to_owned(), value]);
+    let CommonSummary { algorithm, topology, seed, frames_sent, copies_lost, copies_refused, .. } = common;
+    let (agents, problem) = (record::counted(common.agents, "agent"), &summary.problem);
+    line("swarm", format!("{agents}, {problem}, {algorithm}, {topology} topology, seed {seed}"));
+    let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
     let ended = match common.stopped_because {
-        StoppedBecause::Converged => {
-            let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
-            format!("{} below {below} for {rounds} rounds", error.kind.title())
-        }
+        StoppedBecause::Converged => format!("{} below {below} for {rounds} rounds", error.kind.title()),
         StoppedBecause::SmallGradient => {
-            let (below, rounds) = (scenario.stop.error_below, scenario.stop.extra_rounds);
             let of_x = if scenario.algorithm.eta_x == 0.0 { "" } else { "x, of " };
             format!("stopped: gradient of {of_x}y and of z below {below} of its start for {rounds} rounds")
         }
@@ -64,13 +48,8 @@ pub(super) fn summary(
     line("tracking defect", format!("{:.3e}", common.tracking_defect));
     line("speed", format!("{:.0} rounds/s", common.rounds_per_second));
     // A frame is sent once and received as many copies, which are lost or rejected one by one.
-    line(
-        "frames",
-        format!(
-            "{} sent; {} of their copies lost, {} refused",
-            common.frames_sent, common.copies_lost, common.copies_refused
-        ),
-    );
+    let copies = format!("{copies_lost} of their copies lost, {copies_refused} refused");
+    line("frames", format!("{frames_sent} sent; {copies}"));
     if let Some(report) = &common.air {
         for (name, value) in air(report) {
             line(name, value);
@@ -88,11 +67,8 @@ pub(super) fn summary(
     }
     line("run folder", folder.display().to_string());
 
-    let mut text = plot(curve, caption.error);
-    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, value) in lines {
-        let _ = writeln!(text, "  {name:<width$}  {value}");
-    }
+    let mut text = plot(curve, Caption::of(scenario).error);
+    text.extend(output::aligned(&lines, &[]).map(|line| format!("  {line}\n")));
     text
 }
 
@@ -100,20 +76,13 @@ pub(super) fn summary(
 fn air(report: &AirReport) -> Vec<(&'static str, String)> {
     let counters = &report.counters;
     let some = |causes: &[(&str, u64)]| {
-        let named: Vec<_> = causes
-            .iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(cause, count)| format!("{count} {cause}"))
-            .collect();
-        named.join(", ")
+        let occurred = causes.iter().filter(|(_, count)| *count > 0);
+        occurred.map(|(cause, count)| format!("{count} {cause}")).collect::<Vec<_>>().join(", ")
     };
     let lost = &counters.lost;
     let refused: Vec<_> = counters.refused.iter().map(|(cause, count)| (*cause, *count)).collect();
-    let worst: Vec<_> = report
-        .worst_links
-        .iter()
-        .map(|link| format!("{}→{} {:.0} %", link.sender, link.receiver, 100.0 * link.loss()))
-        .collect();
+    let worst = report.worst_links.iter();
+    let worst = worst.map(|link| format!("{}→{} {:.0} %", link.sender, link.receiver, 100.0 * link.loss()));
     let mut lines = vec![
         (
             "copies",
@@ -142,7 +111,7 @@ fn air(report: &AirReport) -> Vec<(&'static str, String)> {
             ]),
         ),
         ("copies refused", some(&refused)),
-        ("worst links", worst.join(", ")),
+        ("worst links", worst.collect::<Vec<_>>().join(", ")),
     ];
     lines.retain(|(_, value)| !value.is_empty());
     lines

@@ -1,12 +1,11 @@
 //! The runs of a sweep as processes of their own: one that fails takes no other with it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 #[derive(Debug)]
 pub(super) struct ChildRun {
     command: String,
-    name: String,
+    pub(super) name: String,
     folder: PathBuf,
 }
 
@@ -46,19 +45,8 @@ pub(super) enum ChildState {
     Done,
     /// It was not begun, or not finished.
     Pending,
-    /// It has none.
+    /// It has none, and ended with this exit code, unless it was killed.
     Failed { code: Option<i32> },
-}
-
-impl fmt::Display for ChildState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Done => f.write_str("done"),
-            Self::Pending => f.write_str("not finished"),
-            Self::Failed { code: Some(code) } => write!(f, "the run failed with exit code {code}"),
-            Self::Failed { code: None } => f.write_str("the run was killed"),
-        }
-    }
 }
 
 impl ChildRun {
@@ -87,10 +75,6 @@ impl ChildRun {
             )?,
         }
         Ok(child)
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     fn scenario(&self) -> PathBuf {
@@ -180,12 +164,7 @@ pub(super) fn run_all(
     threads: usize,
     interrupted: &AtomicBool,
 ) -> Result<Vec<ChildState>> {
-    let states = Mutex::new(vec![ChildState::Pending; children.len()]);
-    let set = |index: usize, state| {
-        if let Ok(mut states) = states.lock() {
-            states[index] = state;
-        }
-    };
+    let states = vec![OnceLock::new(); children.len()];
     let bar = output::bar(children.len() as u64, "{bar:24} run {pos}/{len}  {elapsed}, {eta} to go");
     let next = AtomicUsize::new(0);
     let work = || -> Result<()> {
@@ -195,7 +174,7 @@ pub(super) fn run_all(
                 return Ok(());
             };
             let state = if child.is_done() { ChildState::Done } else { child.run(threads, interrupted)? };
-            set(index, state);
+            states[index].get_or_init(|| state);
             bar.inc(1);
             if !output::is_quiet()
                 && bar.is_hidden()
@@ -211,5 +190,5 @@ pub(super) fn run_all(
     });
     bar.finish_and_clear();
     outcome?;
-    Ok(states.into_inner().expect("no worker panicked"))
+    Ok(states.into_iter().map(|state| state.into_inner().unwrap_or(ChildState::Pending)).collect())
 }

@@ -1,7 +1,6 @@
 //! Results of a sweep: a row for each run, a row for each recorded round of all runs, and a table to print.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -154,11 +153,8 @@ impl Results {
     fn metric_columns(&self) -> Vec<TableColumn> {
         let rows = |run: &Finished| run.metrics.first().map_or(0, |(_, cells)| cells.len());
         let mut columns = self.key_columns(rows);
-        let names: BTreeSet<(usize, &String)> = self
-            .finished
-            .iter()
-            .flat_map(|run| run.metrics.iter().enumerate().map(|(place, (name, _))| (place, name)))
-            .collect();
+        let metrics = self.finished.iter().flat_map(|run| run.metrics.iter().enumerate());
+        let names: BTreeSet<(usize, &String)> = metrics.map(|(place, (name, _))| (place, name)).collect();
         for (_, name) in names {
             let cells = self.finished.iter().flat_map(|run| {
                 let own = run.metrics.iter().find(|(own, _)| own == name);
@@ -221,10 +217,9 @@ impl Results {
     /// Medians and ranges over the seeds, for each combination of the other keys.
     pub(super) fn table(&self) -> String {
         let groups = self.groups();
-        let printed: Vec<_> = PRINTED
-            .into_iter()
-            .filter(|(key, _)| self.finished.iter().any(|run| run.summary.contains_key(*key)))
-            .collect();
+        let is_known =
+            |(key, _): &(&str, &str)| self.finished.iter().any(|run| run.summary.contains_key(*key));
+        let printed: Vec<_> = PRINTED.into_iter().filter(is_known).collect();
         let titles = printed.iter().map(|(_, title)| *title);
         let head = self.keys().map(|key| key.path).chain(["runs"]).chain(titles);
         let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
@@ -236,7 +231,7 @@ impl Results {
         }
         let mut text: String = output::aligned(&lines, &[]).map(|line| format!("  {line}\n")).collect();
         if self.finished.len() < self.count {
-            let _ = writeln!(text, "{} of {} runs are finished", self.finished.len(), self.count);
+            text += &format!("{} of {} runs are finished\n", self.finished.len(), self.count);
         }
         text
     }

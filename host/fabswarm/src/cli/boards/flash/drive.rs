@@ -80,7 +80,8 @@ pub(super) fn flash(config: &FlashConfig, named: Option<&Path>) -> Result<ExitCo
 
 /// The file of an agent. A boot loader does not tell what its board has counted, which may have been erased too.
 fn uf2_of(config: &FlashConfig, agent: usize, image: &FlashImage) -> Result<Vec<u8>, Diagnostic> {
-    config.pages.uf2(&config.board, agent, image, config.take_boot(agent, 1)?)
+    let FlashConfig { board, file, pages, .. } = config;
+    pages.uf2(board, agent, image, pages.swarm.take_boot(file, agent, 1)?)
 }
 
 fn file_name(agent: usize) -> String {
