@@ -22,19 +22,13 @@ pub(super) fn command() -> Command {
         #[cfg(feature = "large")]
         large::command(),
     ];
+    let repeats = flags::option("repeats", "N", "Repeats of each measurement; the median counts");
+    let seconds = flags::option("seconds", "NUMBER", "Least time of one repeat");
     Command::new("bench")
         .about("Time the in-process swarm beside a dense NumPy implementation, in the same run")
         .subcommands(commands)
-        .arg(
-            flags::option("repeats", "N", "Repeats of each measurement; the median counts")
-                .default_value("5")
-                .value_parser(value_parser!(u32).range(1..)),
-        )
-        .arg(
-            flags::option("seconds", "NUMBER", "Least time of one repeat")
-                .default_value("1")
-                .value_parser(duration),
-        )
+        .arg(repeats.default_value("5").value_parser(value_parser!(u32).range(1..)))
+        .arg(seconds.default_value("1").value_parser(duration))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -53,16 +47,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         eprintln!("NumPy is left out: {error}");
     }
     outln!("plain FAB, policy evaluation, 45 scalars per agent; rounds per second, median of {repeats}\n");
-    outln!(
-        "{:>8}  {:<16} {:>12} {:>12} {:>12} {:>8} {:>8}",
-        "agents",
-        "links",
-        "f32",
-        "f64",
-        "NumPy f64",
-        "f32/Np",
-        "f64/Np"
-    );
+    outln!("  agents  links                     f32          f64    NumPy f64   f32/Np   f64/Np");
     for case in CASES {
         let (mut singles, mut doubles, mut peers) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..repeats {
@@ -145,11 +130,8 @@ fn ledger(repeats: u32, seconds: f64, numpy: Option<&NumPy>) -> Result<()> {
         }
         if !peers.is_empty() {
             let peer = bench::median(&peers);
-            outln!(
-                "{:<28} {peer:>12.1} {:>6.2} times as fast: encrypted frames",
-                "NumPy, plain FAB, dense f64",
-                medians[2] / peer
-            );
+            let ratio = medians[2] / peer;
+            outln!("NumPy, plain FAB, dense f64  {peer:>12.1} {ratio:>6.2} times as fast: encrypted frames");
         }
         outln!(
             "encryption takes {:.0} % of a round with encrypted frames",

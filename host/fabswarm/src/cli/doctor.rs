@@ -23,12 +23,10 @@ SUBSYSTEM=="usb", ATTRS{product}=="*CMSIS-DAP*", TAG+="uaccess"
 "#;
 
 pub(super) fn command() -> Command {
+    let rules = "Print rules for udev that give access to boards and probes, and do nothing else";
     Command::new("doctor")
         .about("Check toolchain, emulators, access to ports, CUDA and data: a green line each, or a remedy")
-        .arg(flags::switch(
-            "udev-rules",
-            "Print rules for udev that give access to boards and probes, and do nothing else",
-        ))
+        .arg(flags::switch("udev-rules", rules))
 }
 
 /// The thing found, or the fault and what to type.

@@ -13,6 +13,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use super::{device, flags, interrupt};
 use fabswarm_data::Cache;
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_large::device::Block;
 use fabswarm_mesh::RunEnd;
 use fabswarm_mesh::certificates::{self, Credentials, STARTER};
 use fabswarm_mesh::cluster::Cluster;
@@ -24,20 +25,15 @@ use fabswarm_sim::record::{bytes, counted};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(super) fn command() -> Command {
+    let folder = "A new folder: one folder in it for each host, one for the machine that starts runs";
+    let listen = flags::option("listen", "ADDRESS", "Where to wait for runs; port 0 takes a free one");
     Command::new("host")
         .about("Let this machine take part in runs that are started elsewhere with `train --hosts`")
         .args_conflicts_with_subcommands(true)
         .subcommand(
             Command::new("new-cluster")
                 .about("Make certificates for hosts, which networks beyond this machine need")
-                .arg(
-                    flags::path(
-                        "folder",
-                        "FOLDER",
-                        "A new folder: one folder in it for each host, one for the machine that starts runs",
-                    )
-                    .required(true),
-                )
+                .arg(flags::path("folder", "FOLDER", folder).required(true))
                 .arg(hosts_argument()),
         )
         .subcommand(
@@ -47,11 +43,7 @@ pub(super) fn command() -> Command {
                 .arg(cluster_argument()),
         )
         .arg(cluster_argument())
-        .arg(
-            flags::option("listen", "ADDRESS", "Where to wait for runs; port 0 takes a free one")
-                .default_value("127.0.0.1:7447")
-                .value_parser(value_parser!(SocketAddr)),
-        )
+        .arg(listen.default_value("127.0.0.1:7447").value_parser(value_parser!(SocketAddr)))
         .arg(flags::option("name", "NAME", "Name of this host [default: the address]"))
         .args(device::arguments())
         .arg(flags::switch("until-eof", "End when standard input closes, and print nothing but the address"))
@@ -71,10 +63,8 @@ pub(super) fn cluster_argument() -> Arg {
 
 /// The cluster that this flag names; without it, the one that processes of this user share on loopback.
 pub(super) fn credentials(matches: &ArgMatches) -> Result<Credentials, Diagnostic> {
-    match matches.get_one::<PathBuf>("cluster") {
-        Some(folder) => Credentials::open(folder),
-        None => Credentials::of_this_user(),
-    }
+    let folder = matches.get_one::<PathBuf>("cluster");
+    folder.map_or_else(Credentials::of_this_user, |folder| Credentials::open(folder))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -97,10 +87,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         });
     }
     let name = matches.get_one::<String>("name").cloned();
-    let device = match device::gpu(matches)? {
-        Some(gpu) => HostDevice::Gpu(gpu, device::precision(matches)),
-        None => HostDevice::Cpu,
-    };
+    let gpu = device::gpu(matches)?.map(|gpu| HostDevice::Gpu(gpu, device::precision(matches)));
+    let device = gpu.unwrap_or(HostDevice::Cpu);
     let refused = |refusal: &str| {
         eprintln!("note: somebody was refused: {refusal} (said once, however often it tries)");
     };
@@ -109,14 +97,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         HostEvent::Listening(address) => outln!("{LISTENING}{address}"),
         _ if is_child => {}
         HostEvent::Begun(plan) => {
-            let block = plan.hosts[plan.host].block;
-            outln!(
-                "run {}: {} from number {} on, {} in all",
-                plan.run,
-                counted(block.agents, "agent"),
-                block.first,
-                counted(plan.hosts.len(), "host")
-            );
+            let Block { first, agents } = plan.hosts[plan.host].block;
+            let (agents, hosts) = (counted(agents, "agent"), counted(plan.hosts.len(), "host"));
+            outln!("run {}: {agents} from number {first} on, {hosts} in all", plan.run);
         }
         HostEvent::Ended(RunEnd::Ended) => outln!("the run has ended"),
         HostEvent::Ended(RunEnd::Abandoned) => outln!("the run ended: the process that started it is gone"),
@@ -182,15 +165,10 @@ fn line(status: &HostStatus) -> String {
         None => "waits for a run".to_owned(),
         Some(run) => {
             let round = run.round.map_or("prepares".to_owned(), |round| format!("round {round}"));
-            let traffic = run.traffic;
-            format!(
-                "run {}, {} from number {} on, {round}, {} sent, {} received",
-                run.run,
-                counted(run.block.agents, "agent"),
-                run.block.first,
-                bytes(traffic.sent),
-                bytes(traffic.received)
-            )
+            let Block { first, agents } = run.block;
+            let (run, agents, traffic) = (&run.run, counted(agents, "agent"), run.traffic);
+            let [sent, received] = [traffic.sent, traffic.received].map(bytes);
+            format!("run {run}, {agents} from number {first} on, {round}, {sent} sent, {received} received")
         }
     };
     format!("{}{free}, build {}, {run}", status.device, status.build)

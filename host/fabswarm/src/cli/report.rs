@@ -10,14 +10,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
+    let out =
+        "File to write [default: report.html in the folder of one run, comparison.html here for several]";
     Command::new("report")
         .about("Write report.html of a run again, or compare several runs on one page")
         .arg(flags::path("runs", "RUN", "Folders of runs, or of sweeps").required(true).num_args(1..))
-        .arg(flags::path_option(
-            "out",
-            "FILE",
-            "File to write [default: report.html in the folder of one run, comparison.html here for several]",
-        ))
+        .arg(flags::path_option("out", "FILE", out))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {

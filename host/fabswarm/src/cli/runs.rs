@@ -13,36 +13,25 @@ use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
     let folder = || flags::path("folder", "FOLDER", "Folder that holds the runs").default_value("runs");
-    let only = || {
-        flags::option(
-            "only",
-            "TEXT",
-            "Only runs with this text in their name, problem, data, model, method, algorithm or end",
-        )
-    };
+    let only = "Only runs with this text in their name, problem, data, model, method, algorithm or end";
+    let only = || flags::option("only", "TEXT", only);
+    let keep = flags::option("keep", "N", "Keep the N newest that ended, too");
+    let unfinished = "Only runs that have no summary: killed, or not written to their end";
+    let columns = PossibleValuesParser::new(["name", "age", "rounds", "error", "size"]);
+    let sort = flags::option("sort", "COLUMN", "Column to sort by").default_value("name");
     let clean = Command::new("clean")
         .about("Name the runs that can go, and remove them with --yes; runs that go on are never removed")
         .arg(folder())
         .arg(only())
-        .arg(
-            flags::option("keep", "N", "Keep the N newest that ended, too")
-                .value_parser(value_parser!(usize)),
-        )
-        .arg(flags::switch(
-            "unfinished",
-            "Only runs that have no summary: killed, or not written to their end",
-        ))
+        .arg(keep.value_parser(value_parser!(usize)))
+        .arg(flags::switch("unfinished", unfinished))
         .arg(flags::switch("yes", "Remove them"));
     Command::new("runs")
         .about("List run folders, and clean them up")
         .args_conflicts_with_subcommands(true)
         .arg(folder())
         .arg(only())
-        .arg(
-            flags::option("sort", "COLUMN", "Column to sort by")
-                .default_value("name")
-                .value_parser(PossibleValuesParser::new(["name", "age", "rounds", "error", "size"])),
-        )
+        .arg(sort.value_parser(columns))
         .subcommand(clean)
 }
 

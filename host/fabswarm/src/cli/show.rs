@@ -14,17 +14,11 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) fn command() -> Command {
+    let address = "Address of the page; an address beyond this machine asks for a token";
     Command::new("show")
         .about("Show a run in the browser: follow it, at most a second behind, or play it back")
         .arg(flags::run_folder())
-        .arg(
-            flags::option(
-                "address",
-                "ADDRESS",
-                "Address of the page; an address beyond this machine asks for a token",
-            )
-            .default_value(live::ADDRESS),
-        )
+        .arg(flags::option("address", "ADDRESS", address).default_value(live::ADDRESS))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {

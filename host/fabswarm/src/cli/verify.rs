@@ -3,6 +3,7 @@
 use super::flags;
 use anyhow::Result;
 use clap::{ArgMatches, Command};
+use fabswarm_plot::escaped;
 use fabswarm_sim::record::counted;
 use fabswarm_sim::scenario::{self, PaceKind};
 use fabswarm_view::RunVerdict;
@@ -40,17 +41,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         _ => {
             let RunVerdict { rounds, checks, frames, rows, files, difference } =
                 fabswarm_view::verify(folder)?;
-            outln!(
-                "{} executed again, {} and {} equal",
-                counted(rounds as usize, "round"),
-                counted(checks as usize, "digest"),
-                counted(frames as usize, "frame")
-            );
-            outln!(
-                "{} of metrics.csv equal{}",
-                counted(rows as usize, "row"),
-                files.iter().map(|file| format!(", {file} too")).collect::<String>()
-            );
+            let [rounds, checks, frames, rows] =
+                [(rounds, "round"), (checks, "digest"), (frames, "frame"), (rows, "row")]
+                    .map(|(count, of)| counted(count as usize, of));
+            let files: String = files.iter().map(|file| format!(", {file} too")).collect();
+            outln!("{rounds} executed again, {checks} and {frames} equal");
+            outln!("{rows} of metrics.csv equal{files}");
             difference
         }
     };
@@ -83,11 +79,8 @@ fn no_run(folder: &Path) -> anyhow::Error {
 
 /// The verdict on a run as a JUnit report with one test case.
 fn junit(folder: &Path, seconds: f64, difference: Option<&str>) -> String {
-    let escape = |text: &str| {
-        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-    };
-    let name = escape(&folder.display().to_string());
-    let failure = difference.map(|difference| format!("<failure message=\"{}\"/>", escape(difference)));
+    let name = escaped(&folder.display().to_string());
+    let failure = difference.map(|difference| format!("<failure message=\"{}\"/>", escaped(difference)));
     let (failures, failure) = (usize::from(failure.is_some()), failure.unwrap_or_default());
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

@@ -34,12 +34,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
     print_instructions()?;
 
-    outln!(
-        "\nlock-step over Ethernet, frames encrypted\n\n{:>6} {:>10} {:>14}",
-        "boards",
-        "rounds/s",
-        "deepest stack"
-    );
+    outln!("\nlock-step over Ethernet, frames encrypted\n\nboards   rounds/s  deepest stack");
     let limit = Duration::from_secs(matches.get_one::<u64>("seconds").copied().unwrap_or(60));
     for (boards, rounds) in SWARMS {
         let (rate, stack) = rounds_per_second(boards, rounds, limit)?;

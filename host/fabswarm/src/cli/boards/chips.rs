@@ -23,11 +23,8 @@ pub(in crate::cli) struct ChipLine {
 
 /// How the boards are named whose chips are asked.
 pub(in crate::cli) fn board_argument() -> Arg {
-    flags::option(
-        "board",
-        "BOARD",
-        "The kind of the boards, a folder of boards/: the numbers of their chips are read through probes, or by their boot ROMs",
-    )
+    let help = "The kind of the boards, a folder of boards/: the numbers of their chips are read through probes, or by their boot ROMs";
+    flags::option("board", "BOARD", help)
 }
 
 /// The probes that are plugged in. If boards are named, the chips behind their probes or, of ESP32s, their ports.

@@ -63,14 +63,12 @@ impl PortLines {
 
 pub(super) fn command() -> Command {
     let board = "The kind of the boards, a folder of boards/: their logs are read through debug probes";
+    let seconds = flags::option("seconds", "S", "How long [default: until Ctrl-C]");
     Command::new("monitor")
         .about("Print boot packets and telemetry of all boards, and their logs through probes, one colour per agent; no board is disturbed")
         .arg(ports_argument())
         .arg(flags::option("board", "BOARD", board))
-        .arg(
-            flags::option("seconds", "S", "How long [default: until Ctrl-C]")
-                .value_parser(value_parser!(u64).range(1..=86_400)),
-        )
+        .arg(seconds.value_parser(value_parser!(u64).range(1..=86_400)))
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -101,7 +99,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode> {
         let follow = || logs.map(|logs| logs.follow(&goes_on, &print_message)).unwrap_or_default();
         let logged = scope.spawn(follow);
         let packets = serial::monitor(&ports, goes_on, print_packet);
-        (logged.join().unwrap_or_default(), packets)
+        (logged.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), packets)
     });
     for (path, port) in &mut lines.into_inner().unwrap_or_else(PoisonError::into_inner) {
         if let Some(count) = port.take_count() {
@@ -143,20 +141,16 @@ fn packet_line(packet: &Packet) -> String {
                 Err(error) => error.to_string(),
             };
             let panic = boot.panic.map(|message| format!("; its last run ended in a panic: {message}"));
-            fabswarm_attach::printable(&format!(
-                "{board} started {reset}: {who}{}",
-                panic.unwrap_or_default()
-            ))
+            let panic = panic.unwrap_or_default();
+            fabswarm_attach::printable(&format!("{board} started {reset}: {who}{panic}"))
         }
-        Packet::Telemetry(telemetry, _) => format!(
-            "round {}, epoch {}, digest {:08x}, heard {}, refused {}{}",
-            telemetry.round,
-            telemetry.epoch,
-            telemetry.digest,
-            telemetry.heard,
-            telemetry.refused,
-            if telemetry.is_stopped { ", stopped by a fault" } else { "" }
-        ),
+        Packet::Telemetry(telemetry, _) => {
+            let Telemetry { round, epoch, digest, heard, refused, .. } = telemetry;
+            let stopped = if telemetry.is_stopped { ", stopped by a fault" } else { "" };
+            format!(
+                "round {round}, epoch {epoch}, digest {digest:08x}, heard {heard}, refused {refused}{stopped}"
+            )
+        }
         Packet::Frame(frame) => format!("frame of {} bytes", frame.len()),
         other => format!("{other:?}"),
     }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{ArgMatches, Command};
 use fabswarm_attach::{BoardRoom, FLASH_YEARS, SavePlan, SwarmPlan};
+use fabswarm_sim::record::counted;
 use fabswarm_sim::scenario::{self, Scenario, ScenarioCommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,29 +50,20 @@ fn list_frames(scenario: &Scenario, plan: &SwarmPlan, line: Line<'_>) {
     let SwarmPlan { radio, needs, .. } = plan;
     line("radio", format!("{}, packets of {} bytes", radio.kind, radio.mtu));
     line("swarm", format!("{} agents, {} frames", needs.agents, scenario.frames.width));
-    line(
-        "scalars",
-        format!(
-            "{} per decision, {} of them travel; firmware needs room for {}",
-            plan.words, plan.exchanged, plan.room_words
-        ),
-    );
+    let SwarmPlan { words, exchanged, room_words, .. } = plan;
+    let room = format!("firmware needs room for {room_words}");
+    line("scalars", format!("{words} per decision, {exchanged} of them travel; {room}"));
     for width in &plan.widths {
-        let packets = if width.packets == 1 { "packet" } else { "packets" };
-        line(
-            &format!("frames, {}", width.width),
-            format!("{} bytes, {} {packets}", width.frame_bytes, width.packets),
-        );
+        let packets = counted(width.packets, "packet");
+        line(&format!("frames, {}", width.width), format!("{} bytes, {packets}", width.frame_bytes));
     }
 }
 
 fn list_slots(plan: &SwarmPlan, line: Line<'_>) {
     let SwarmPlan { slots, radio, .. } = plan;
     let superframe = &slots.superframe;
-    line(
-        "slot",
-        format!("{}, of which {} guard time", ms(superframe.slot_us.into()), ms(superframe.guard_us.into())),
-    );
+    let [slot, guard] = [superframe.slot_us, superframe.guard_us].map(|time_us| ms(time_us.into()));
+    line("slot", format!("{slot}, of which {guard} guard time"));
     let source = match plan.jitter {
         Some(jitter) if jitter.is_measured => ", measured on hardware",
         Some(_) => ", assumed and measured by nobody",
@@ -79,24 +71,14 @@ fn list_slots(plan: &SwarmPlan, line: Line<'_>) {
     };
     line("time of arrival", format!("off by up to {} µs per hop{source}", radio.tick_us));
     if superframe.shared_us > 0 {
-        let shared = format!(
-            "{} × {}, a turn of each agent every {} rounds, for full frames",
-            superframe.shared_slots(),
-            ms(superframe.shared_us.into()),
-            superframe.turn
-        );
-        line("shared slots", shared);
+        let (count, time) = (superframe.shared_slots(), ms(superframe.shared_us.into()));
+        let turn = format!("a turn of each agent every {} rounds, for full frames", superframe.turn);
+        line("shared slots", format!("{count} × {time}, {turn}"));
     }
     line("round", ms(superframe.length_us() as f64));
     line("rounds per second", format!("{:.3}", slots.rounds_per_second));
-    line(
-        "airtime",
-        format!(
-            "{} per frame; the channel is used {:.1} % of the time",
-            ms(slots.airtime_us.into()),
-            100.0 * slots.channel_use
-        ),
-    );
+    let (airtime, percent) = (ms(slots.airtime_us.into()), 100.0 * slots.channel_use);
+    line("airtime", format!("{airtime} per frame; the channel is used {percent:.1} % of the time"));
     let limit =
         radio.duty_limit.map(|limit| format!(" (the law allows {:.2} %)", 100.0 * limit)).unwrap_or_default();
     line("duty cycle", format!("{:.2} % per agent{limit}", 100.0 * slots.duty_cycle));

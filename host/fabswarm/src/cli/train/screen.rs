@@ -8,8 +8,9 @@ use indicatif::ProgressBar;
 use fabswarm_large::device::MemoryUse;
 use fabswarm_large::training::report::{self, TrainingReport};
 use fabswarm_large::training::{Evaluation, TrainingObserver, TrainingOutcome, TrainingRound};
+use fabswarm_sim::air::FrameCounts;
 use fabswarm_sim::record::{self, StoppedBecause};
-use fabswarm_sim::scenario::Scenario;
+use fabswarm_sim::scenario::{Scenario, TrainingSection};
 use fabswarm_view::RunWatch;
 use fabswarm_view::message::training as message;
 
@@ -127,22 +128,14 @@ fn number(value: Option<f64>) -> String {
 
 /// The summary of a run.
 pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &Path) -> String {
-    let (training, now) = (&scenario.training, &outcome.evaluation);
+    let now = &outcome.evaluation;
     let mut lines: Vec<(&str, String)> = Vec::new();
     let mut line = |name, value| lines.push((name, value));
-    line(
-        "swarm",
-        format!(
-            "{}, {} on {}, {}, {}, {} topology, seed {}",
-            record::counted(scenario.swarm.agents, "agent"),
-            training.model,
-            training.data,
-            training.method,
-            scenario.algorithm.kind,
-            scenario.network.topology,
-            scenario.seed
-        ),
-    );
+    let TrainingSection { model, data, method, .. } = &scenario.training;
+    let (agents, seed) = (record::counted(scenario.swarm.agents, "agent"), scenario.seed);
+    let (algorithm, topology) = (scenario.algorithm.kind, scenario.network.topology);
+    let network = format!("{topology} topology, seed {seed}");
+    line("swarm", format!("{agents}, {model} on {data}, {method}, {algorithm}, {network}"));
     let ended = match outcome.stopped_because {
         StoppedBecause::Interrupted => "interrupted; kept what was recorded",
         StoppedBecause::Diverged => "diverged",
@@ -156,32 +149,18 @@ pub(super) fn summary(scenario: &Scenario, outcome: &TrainingOutcome, folder: &P
         let mean = number(cleaning.mean_weight);
         line("weights", format!("{mean} on average; no label is known to be wrong"));
     } else if let Some(cleaning) = now.cleaning {
-        line(
-            "wrong labels",
-            format!(
-                "AUC {}, precision {}, recall {}; they weigh {}, right ones {}",
-                number(cleaning.auc),
-                number(cleaning.precision),
-                number(cleaning.recall),
-                number(cleaning.mean_weight_corrupted),
-                number(cleaning.mean_weight_clean)
-            ),
-        );
+        let [auc, precision, recall] = [cleaning.auc, cleaning.precision, cleaning.recall].map(number);
+        let [wrong, right] = [cleaning.mean_weight_corrupted, cleaning.mean_weight_clean].map(number);
+        let found = format!("AUC {auc}, precision {precision}, recall {recall}");
+        line("wrong labels", format!("{found}; they weigh {wrong}, right ones {right}"));
     }
     if let Some(strength) = now.strength {
         line("regularisation", format!("{strength:.5}"));
     }
     line("speed", format!("{:.1} rounds/s", f64::from(now.round) / now.seconds.max(f64::MIN_POSITIVE)));
-    line(
-        "frames",
-        format!(
-            "{} sent, {}; {} of their copies lost, {} refused",
-            now.frames.sent,
-            record::bytes(now.sent_bytes),
-            now.frames.lost,
-            now.frames.refused
-        ),
-    );
+    let FrameCounts { sent, lost, refused, .. } = now.frames;
+    let bytes = record::bytes(now.sent_bytes);
+    line("frames", format!("{sent} sent, {bytes}; {lost} of their copies lost, {refused} refused"));
     let planned = record::bytes(outcome.planned_bytes);
     match outcome.memory {
         Some(MemoryUse::PeakResident(bytes)) => {
@@ -209,10 +188,8 @@ mod tests {
     fn lines_break_between_items_and_keep_within_the_terminal() {
         let items = ["epoch    1.0", "test accuracy 0.6600", "loss 1.0000"].repeat(4);
         let text = wrapped(items.iter().copied(), "  ", 0, 14);
-        assert!(
-            text.lines().count() > 1 && text.lines().all(|line| line.chars().count() <= COLUMNS),
-            "{text}"
-        );
+        let fits = text.lines().all(|line| line.chars().count() <= COLUMNS);
+        assert!(fits && text.lines().count() > 1, "{text}");
         assert!(text.lines().skip(1).all(|line| line.starts_with(&" ".repeat(14))));
         let items = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(items(&text), items(&["epoch 1.0 test accuracy 0.6600 loss 1.0000"; 4].join(" ")));
