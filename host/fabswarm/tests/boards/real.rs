@@ -61,14 +61,8 @@ fn boards_are_planned_before_they_are_built() {
     let plan = |flags: &str| folder.succeeds(&format!("boards plan {flags}")).stdout;
     let default = plan("");
     let line = |text: &str, name: &str| {
-        let found = text.lines().find(|line| line.starts_with(name));
-        found
-            .unwrap_or_else(|| panic!("{name} is not in\n{text}"))
-            .split_once("  ")
-            .unwrap()
-            .1
-            .trim()
-            .to_owned()
+        let found = text.lines().find_map(|line| line.strip_prefix(name));
+        found.unwrap_or_else(|| panic!("{name} is not in\n{text}")).trim().to_owned()
     };
     assert_eq!(line(&default, "scalars"), "45 per decision, 45 of them travel; firmware needs room for 45");
     assert_eq!(line(&default, "frames, full"), "388 bytes, 4 packets");
@@ -157,10 +151,8 @@ mod long {
         let noted = folder.read("swarm.toml");
         let boots = noted.split_once("[boots]\n").unwrap().1;
         assert_eq!(boots.lines().count(), 10, "{noted}");
-        assert!(
-            fs::read(folder.join("files/agent-1.uf2")).unwrap() != file,
-            "no two files have the same boots"
-        );
+        let second = fs::read(folder.join("files/agent-1.uf2")).unwrap();
+        assert!(second != file, "no two files have the same boots");
     }
 
     #[test]

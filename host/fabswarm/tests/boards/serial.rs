@@ -37,8 +37,7 @@ fn boards_on_serial_ports_match_the_simulator() {
     for out in ["first", "second"] {
         let flags = format!("--rounds 60 --error-below 0 --iid-loss 0.2 --out {out}");
         Ended::from(run(&folder, ":3,in-process", &flags).output().unwrap()).check(0, "");
-        let summary = folder.summary(out);
-        assert_eq!((&summary["digest_checks"], &summary["digest_mismatches"]), (&180.into(), &0.into()));
+        assert_eq!(folder.digests(out), [180, 0]);
     }
     // By the order of chips, whatever the order of ports.
     assert_contains(&boards[1].log(), "agent 1 starts, boot 1, round 0");
@@ -95,8 +94,7 @@ fn power_is_cut_by_the_commands_of_a_rig() {
     rig("a1", &port, &format!("{off} && echo off >> {log}"));
     runs("out").check(0, "");
     assert_eq!(folder.read("power.log").lines().count(), 1);
-    let summary = folder.summary("out");
-    assert_eq!((&summary["digest_checks"], &summary["digest_mismatches"]), (&180.into(), &0.into()));
+    assert_eq!(folder.digests("out"), [180, 0]);
 }
 
 /// Bytes that are still to be changed or lost.

@@ -5,7 +5,6 @@ use rustix::process::Signal;
 use std::fs;
 
 #[test]
-#[cfg(target_os = "linux")]
 fn a_closed_output_is_no_panic_and_a_full_one_is_told() {
     let folder = Folder::new();
     let closed = folder.shell("{ \"$FABSWARM\" run --out closed; echo $? >&2; } | true");
@@ -18,7 +17,6 @@ fn a_closed_output_is_no_panic_and_a_full_one_is_told() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn a_disk_that_fills_up_during_a_run_is_no_bad_input() {
     let folder = Folder::new();
     let line = "trap '' XFSZ; ulimit -f 60; exec \"$FABSWARM\" run --rounds 2000 --error-below 0 --out big";
@@ -153,14 +151,10 @@ fn keys_in_vain_are_named() {
     assert_eq!(notes, "");
     folder.write("whole.toml", whole);
     assert_eq!(print("run whole.toml --seed 3").1, "");
-    assert_eq!(
-        print("run --algorithm fab --width byte --give-up-after 5 --pattern orbit").1,
-        "note: without effect in this run: algorithm.give_up_after, frames.width, motion.pattern\n"
-    );
-    assert_contains(
-        &print("run whole.toml --problem hyper-cleaning").1,
-        "the file keeps its own algorithm.penalty, algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: ",
-    );
+    let vain = "note: without effect in this run: algorithm.give_up_after, frames.width, motion.pattern\n";
+    assert_eq!(print("run --algorithm fab --width byte --give-up-after 5 --pattern orbit").1, vain);
+    let own = "the file keeps its own algorithm.penalty, algorithm.lambda, algorithm.eta_x, algorithm.eta_y, algorithm.eta_z: ";
+    assert_contains(&print("run whole.toml --problem hyper-cleaning").1, own);
     folder.write("cleaning.toml", print("run --problem hyper-cleaning").0);
     let (_, kept) = print("run cleaning.toml --problem policy-evaluation");
     assert_contains(&kept, "the file keeps its own algorithm.penalty, algorithm.lambda, algorithm.eta_x, ");
@@ -195,7 +189,6 @@ fn graphs_lie_beside_their_scenario() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn what_does_not_fit_the_memory_is_refused_before_anything_is_made() {
     let folder = Folder::new();
     for arguments in

@@ -130,11 +130,8 @@ fn what_is_no_run_is_refused() {
     folder.ends("verify nowhere", 2, "there is no run nowhere\nhelp: ");
     fs::create_dir_all(folder.join("sweep/scenarios")).unwrap();
     folder.ends("verify sweep", 2, "sweep is the folder of a sweep\nhelp: name one of its runs");
-    folder.ends(
-        "runs nowhere",
-        2,
-        "there is no folder nowhere: no run was kept there yet\nhelp: `fabswarm run` keeps",
-    );
+    let none = "there is no folder nowhere: no run was kept there yet\nhelp: `fabswarm run` keeps";
+    folder.ends("runs nowhere", 2, none);
 }
 
 #[test]

@@ -103,6 +103,12 @@ impl Folder {
         serde_json::from_str(&self.read(&format!("{run}/summary.json"))).unwrap()
     }
 
+    /// Digests of boards in a run that were compared, and those that differed.
+    #[track_caller]
+    pub(crate) fn digests(&self, run: &str) -> [u64; 2] {
+        ["digest_checks", "digest_mismatches"].map(|count| self.summary(run)[count].as_u64().unwrap())
+    }
+
     /// The last round in the metrics of a run that goes on.
     pub(crate) fn last_round(&self, run: &str) -> usize {
         let rows = fs::read_to_string(self.join(run).join("metrics.csv.part")).unwrap_or_default();

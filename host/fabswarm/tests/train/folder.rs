@@ -106,14 +106,6 @@ fn plain_fab_loses_mass_with_its_frames_and_the_ledger_does_not() {
 }
 
 #[test]
-fn the_folder_of_a_trial_is_not_resumed_but_repeated() {
-    let folder = Folder::new();
-    folder.succeeds("run --rounds 3 --error-below 0 --out trial");
-    let help = "help: repeat it from its start with `fabswarm run trial/scenario.toml`";
-    folder.refuses("train --resume trial", help);
-}
-
-#[test]
 fn weights_say_which_labels_are_wrong_and_whose_they_are() {
     let folder = Folder::new();
     small(&folder, "--epochs 2 --out run").check(0, "");
@@ -140,7 +132,6 @@ fn weights_say_which_labels_are_wrong_and_whose_they_are() {
 }
 
 #[test]
-#[cfg(unix)]
 fn ctrl_c_keeps_what_was_recorded_and_tells_how_to_go_on() {
     let folder = Folder::new();
     let run = endless(&folder, "long");
@@ -160,7 +151,6 @@ fn ctrl_c_keeps_what_was_recorded_and_tells_how_to_go_on() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn a_disk_that_fills_up_is_no_bad_input() {
     let folder = Folder::new();
     let line = "trap '' XFSZ; ulimit -f 100; exec \"$FABSWARM\" train --device cpu";

@@ -50,13 +50,10 @@ fn a_swarm_learns_from_a_table_and_finds_the_labels_that_it_says_are_wrong() {
 
     // It goes on with the same data alone.
     folder.write("own.csv", table().replacen("0,3.35,", "0,3.4,", 1));
-    folder.ends(
-        "train --device cpu --resume run --epochs 41",
-        2,
-        "it belongs to a run on other data\nhelp: put",
-    );
+    let resume = "train --device cpu --resume run --epochs 41";
+    folder.ends(resume, 2, "it belongs to a run on other data\nhelp: put");
     folder.write("own.csv", table());
-    folder.succeeds("train --device cpu --resume run --epochs 41");
+    folder.succeeds(resume);
 }
 
 #[test]
@@ -142,11 +139,8 @@ fn a_policy_evaluation_problem_of_ones_own_is_solved() {
     folder.succeeds(&run("chain.safetensors", &format!("{SIZES} --out arrays")));
     assert_eq!(metrics("own"), metrics("arrays"));
 
-    folder.ends(
-        &run("chain.json", ""),
-        2,
-        "it has rewards of 3 agents, and swarm.agents = 10\nhelp: set swarm.agents = 3",
-    );
+    let too_many = "it has rewards of 3 agents, and swarm.agents = 10\nhelp: set swarm.agents = 3";
+    folder.ends(&run("chain.json", ""), 2, too_many);
     let rewards = "[[1, 2, 3], [0, 1, 0], [2, 2, 2]]";
     let [flat, empty, zero] =
         ["[1, 2, 3]", "[]", "[[0, 0, 0], [0, 0, 0], [0, 0, 0]]"].map(|r| CHAIN.replace(rewards, r));
@@ -290,18 +284,12 @@ fn what_is_wrong_with_own_samples_is_named_with_its_row() {
     let table = table_of(108);
     // Faults that any file can have stand above.
     refused("hyper-tuning", &table.replacen("\n0,0,", "\n0,nan,", 1), "row 2, column `x` is NaN\nhelp: ");
-    refused(
-        "hyper-tuning",
-        &table.replacen("\n0,", "\n7,", 1),
-        "`agent` of sample 2 is 7, and it may be 0 to 2\nhelp: ",
-    );
+    let stranger = "`agent` of sample 2 is 7, and it may be 0 to 2\nhelp: ";
+    refused("hyper-tuning", &table.replacen("\n0,", "\n7,", 1), stranger);
     refused("hyper-tuning", &table.replacen(",0,0,1,", ",-1,0,1,", 1), "`label` of sample 2 is -1");
     let from_one = "a,label\n1,1\n2,2\n1,1\n2,2\n1,1\n";
-    refused(
-        "hyper-tuning",
-        from_one,
-        "there is a label 1, and class 0 has no sample\nhelp: number classes from 0",
-    );
+    let no_zero = "there is a label 1, and class 0 has no sample\nhelp: number classes from 0";
+    refused("hyper-tuning", from_one, no_zero);
     refused("hyper-cleaning", &table_of(120), "agent 0 has 32 training samples and agent 1 has ");
     refused("sensor-trust", &table.replace("label", "value"), "there is no column `sensor`\nhelp: ");
     let uncalibrated = readings().replace("2,0,1,", "2,0,0,").replace("2,1,1,", "2,1,0,");

@@ -143,7 +143,6 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn what_does_not_fit_the_memory_is_refused_before_anything_is_written() {
     let folder = Folder::new();
     let large = "--data sample --agents 20 --dirichlet-alpha 50 --model-width 8000";
@@ -162,6 +161,8 @@ fn what_cannot_be_resumed_is_left_as_it_is() {
     refused("bare", "cannot resume from bare: it is not a run folder");
     folder.write("bare/scenario.toml", "version = 1\n");
     refused("bare", "no checkpoint was kept there\nhelp: start again with `fabswarm train bare/");
+    folder.succeeds("run --rounds 3 --error-below 0 --out trial");
+    refused("trial", "help: repeat it from its start with `fabswarm run trial/scenario.toml`");
 
     train(&folder, "--data sample --model softmax --epochs 2 --agents 2 --out run").check(0, "");
     refused("run --seed 2", "it belongs to a run of another scenario, with seed = 1");
