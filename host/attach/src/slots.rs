@@ -285,8 +285,8 @@ impl Swarm for SlotBoards {
         if is_known { self.task.scores(&self.decisions()) } else { Vec::new() }
     }
 
-    fn view(&self, _: &ViewRequest, view: &mut SwarmView) {
-        *view = SwarmView { round: self.round.into(), ..SwarmView::default() };
+    fn view(&self, _: &ViewRequest) -> SwarmView {
+        let mut view = SwarmView { round: self.round.into(), ..SwarmView::default() };
         for (index, board) in self.fleet.boards.iter().enumerate() {
             view.agents.push(AgentView {
                 round: board.telemetry.map_or(0, |last| last.round.into()),
@@ -307,6 +307,7 @@ impl Swarm for SlotBoards {
             });
             view.links.extend(links);
         }
+        view
     }
 
     fn boards(&mut self) -> Option<&mut dyn BoardReports> {

@@ -3,7 +3,7 @@
 use crate::python_method::MethodMaker;
 use fabswarm_sim::record::{MetricColumn, RunFolder, metric_columns};
 use fabswarm_sim::scenario::{IN_PROCESS, ResolvedScenario};
-use fabswarm_sim::swarm::{Answer, BoardWarning, ErrorKind};
+use fabswarm_sim::swarm::{Answer, ErrorKind};
 use fabswarm_sim::task::OwnProblem;
 use fabswarm_sim::trial::{self, RoundEnd, TrialObserver};
 use fabswarm_view::RecordedTrial;
@@ -149,8 +149,4 @@ impl TrialObserver for RowObserver {
             self.rows.take(row, self.answers.then(|| end.swarm.answer()));
         }
     }
-
-    fn warn(&mut self, _: &[BoardWarning]) {}
-
-    fn finish(&mut self) {}
 }

@@ -82,10 +82,8 @@ pub trait Swarm {
     fn air(&self) -> Option<&Air> {
         None
     }
-    /// Writes what an observer sees of agents and links now.
-    fn view(&self, _request: &ViewRequest, view: &mut SwarmView) {
-        view.clear(self.round());
-    }
+    /// What an observer sees of agents and links now.
+    fn view(&self, request: &ViewRequest) -> SwarmView;
     /// The reports of its boards, if agents run on some.
     fn boards(&mut self) -> Option<&mut dyn BoardReports> {
         None

@@ -8,7 +8,7 @@ use fabswarm_shared::wire;
 use fabswarm_sim::air::Air;
 use fabswarm_sim::record::{MetricColumn, answer_bytes, metric_columns, metrics_line};
 use fabswarm_sim::scenario::{self, Scenario};
-use fabswarm_sim::swarm::{ErrorKind, Metrics, ReadingLog, Swarm, SwarmView, ViewRequest};
+use fabswarm_sim::swarm::{ErrorKind, Metrics, ReadingLog, Swarm, ViewRequest};
 use fabswarm_sim::trial;
 use serde::Deserialize;
 use serde_json::Value;
@@ -283,8 +283,7 @@ impl RunReplay<'_> {
         if let Some(difference) = self.difference_before(round)? {
             return Ok(Some(difference));
         }
-        let mut view = SwarmView::default();
-        self.swarm.view(&ViewRequest::default(), &mut view);
+        let view = self.swarm.view(&ViewRequest::default());
         let digests = logged.agents.digest.unwrap_or_default();
         let computed: Vec<u32> = view.agents.iter().filter_map(|agent| agent.digest).collect();
         if digests.len() != computed.len() {

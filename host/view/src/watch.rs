@@ -147,7 +147,7 @@ impl RunWatch {
     }
 
     /// Takes a view after `round` where the log is due for one or the audience wants one.
-    pub fn view(&mut self, round: u64, is_recorded: bool, take: impl FnOnce(&ViewRequest, &mut SwarmView)) {
+    pub fn view(&mut self, round: u64, is_recorded: bool, take: impl FnOnce(&ViewRequest) -> SwarmView) {
         self.round = round;
         let is_logged = is_recorded && round >= self.next_logged;
         let is_due = self.viewed.elapsed() >= self.pause;
@@ -157,8 +157,7 @@ impl RunWatch {
         }
         let started = Instant::now();
         let elapsed = self.elapsed();
-        let mut view = SwarmView::default();
-        take(&request.unwrap_or_default(), &mut view);
+        let view = take(&request.unwrap_or_default());
         if view.agents.is_empty() {
             return;
         }
@@ -220,7 +219,7 @@ impl TrialObserver for RunWatch {
             let frames = message::frames(end.swarm);
             let _ = self.sender.send(WatchEvent::Row(*end.metrics, end.error, frames, self.elapsed()));
         }
-        self.view(end.swarm.round(), end.is_recorded, |request, view| end.swarm.view(request, view));
+        self.view(end.swarm.round(), end.is_recorded, |request| end.swarm.view(request));
     }
 
     fn warn(&mut self, warnings: &[BoardWarning]) {
@@ -230,8 +229,6 @@ impl TrialObserver for RunWatch {
             let _ = self.sender.send(WatchEvent::Message(line, None));
         }
     }
-
-    fn finish(&mut self) {}
 }
 
 /// The round from which on the log gets a view after one of `round`: further apart as rounds go on, and in large swarms.

@@ -397,8 +397,8 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
         Some(&self.air)
     }
 
-    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
-        self.show(request, view);
+    fn view(&self, request: &ViewRequest) -> SwarmView {
+        self.show(request)
     }
 
     fn boards(&mut self) -> Option<&mut dyn BoardReports> {

@@ -292,9 +292,9 @@ impl<G: Schedule + Sync> Swarm for ArrayLedger<G> {
         self.task.scores(&self.v)
     }
 
-    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
-        view.clear(self.round());
-        view.add_table(&self.links, request);
+    fn view(&self, request: &ViewRequest) -> SwarmView {
+        let mut view = SwarmView::of_table(&self.links, self.round(), request);
         view.add_deviations(&self.v, self.shape.words(), self.shape.exchanged());
+        view
     }
 }

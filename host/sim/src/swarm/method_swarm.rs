@@ -147,11 +147,9 @@ impl<S: Scalar> Swarm for MethodSwarm<S> {
         Some(&self.air)
     }
 
-    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
-        view.clear(self.round());
-        view.add_agents_of(&self.air, self.round);
-        view.add_links_of(&self.air, request);
-        let shape = self.task.shape();
+    fn view(&self, request: &ViewRequest) -> SwarmView {
+        let (shape, mut view) = (self.task.shape(), SwarmView::of_air(&self.air, self.round, request));
         view.add_deviations(&self.method.states().v, shape.words(), shape.exchanged());
+        view
     }
 }

@@ -246,9 +246,9 @@ impl<S: Scalar, G: Schedule + Sync> Swarm for ArrayFab<S, G> {
         self.task.scores(&self.decisions())
     }
 
-    fn view(&self, request: &ViewRequest, view: &mut SwarmView) {
-        view.clear(self.round());
-        view.add_table(&self.links, request);
+    fn view(&self, request: &ViewRequest) -> SwarmView {
+        let mut view = SwarmView::of_table(&self.links, self.round(), request);
         view.add_deviations(&self.decisions(), self.shape.words(), self.shape.exchanged());
+        view
     }
 }

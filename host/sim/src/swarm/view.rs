@@ -110,23 +110,19 @@ impl SwarmView {
 
     /// Agents after `round` rounds without an air; `heard[i]` lists whom agent i hears.
     pub fn of_graph(heard: &[Vec<usize>], round: u64, request: &ViewRequest) -> Self {
-        let mut view = Self { round, ..Self::default() };
         let (agents, total) = (heard.len(), heard.iter().map(Vec::len).sum());
         let heard = heard.iter().map(|senders| senders.iter().copied()).enumerate();
-        view.add_perfect_links([agents, total], heard, request);
-        view
+        Self::of_perfect_links([agents, total], heard, round, request)
     }
 
-    /// Begins a new view in the same memory.
-    pub(super) fn clear(&mut self, round: u64) {
-        self.round = round;
-        self.agents.clear();
-        self.links.clear();
-        self.links_left_out = 0;
+    /// Agents after `round` rounds without an air, with links from a table, which is that of the coming round.
+    pub(super) fn of_table(links: &LinkTable, round: u64, request: &ViewRequest) -> Self {
+        let total = links.listeners().iter().map(|&count| count as usize).sum();
+        Self::of_perfect_links([links.listeners().len(), total], links.rows(), round, request)
     }
 
     /// Adds what `air` knows of agents after `slots` slots.
-    pub(super) fn add_agents_of(&mut self, air: &Air, slots: u32) {
+    fn add_agents_of(&mut self, air: &Air, slots: u32) {
         let (slot, outages) = (slots.saturating_sub(1), air.outages());
         self.agents.extend((0..air.agents().min(MOST_AGENTS_SEEN)).map(|agent| AgentView {
             condition: match () {
@@ -142,7 +138,7 @@ impl SwarmView {
     }
 
     /// Adds the links of `air`.
-    pub(super) fn add_links_of(&mut self, air: &Air, request: &ViewRequest) {
+    fn add_links_of(&mut self, air: &Air, request: &ViewRequest) {
         let mut up: Vec<(u32, u32)> = Vec::new();
         let sample = LinkSample::new(air.arrivals().count(), air.agents(), request);
         for (receiver, sender) in air.arrivals() {
@@ -173,32 +169,27 @@ impl SwarmView {
         }
     }
 
-    /// Adds agents without an air, and links from a table of them, which is that of the coming round.
-    pub(super) fn add_table(&mut self, links: &LinkTable, request: &ViewRequest) {
-        let total = links.listeners().iter().map(|&count| count as usize).sum();
-        self.add_perfect_links([links.listeners().len(), total], links.rows(), request);
-    }
-
-    /// Adds as many agents and links, over which each agent hears its senders.
-    fn add_perfect_links(
-        &mut self,
+    /// As many agents and links, over which each agent hears its senders.
+    fn of_perfect_links(
         [agents, links]: [usize; 2],
         heard: impl Iterator<Item = (usize, impl Iterator<Item = usize>)>,
+        round: u64,
         request: &ViewRequest,
-    ) {
-        let agent = AgentView { round: self.round, ..AgentView::default() };
-        self.agents.resize(agents.min(MOST_AGENTS_SEEN), agent);
+    ) -> Self {
+        let agent = AgentView { round, ..AgentView::default() };
+        let mut view = Self { round, agents: vec![agent; agents.min(MOST_AGENTS_SEEN)], ..Self::default() };
         let sample = LinkSample::new(links, agents, request);
         for (receiver, senders) in heard {
             for sender in senders.filter(|&sender| sender != receiver) {
                 if sample.contains(receiver, sender) {
                     let (sender, receiver) = (sender as u32, receiver as u32);
-                    self.links.push(LinkView { sender, receiver, is_up: true, ..LinkView::default() });
+                    view.links.push(LinkView { sender, receiver, is_up: true, ..LinkView::default() });
                 } else {
-                    self.links_left_out += 1;
+                    view.links_left_out += 1;
                 }
             }
         }
+        view
     }
 
     /// Adds how far each agent is from the mean of all. `decisions` are packed, `words` per agent; `exchanged` of these are common.
@@ -268,9 +259,7 @@ mod tests {
         for _ in 0..rounds {
             swarm.step().unwrap();
         }
-        let mut view = SwarmView::default();
-        swarm.view(request, &mut view);
-        view
+        swarm.view(request)
     }
 
     fn of(view: &SwarmView, sender: u32, receiver: u32) -> Option<&LinkView> {

@@ -27,9 +27,9 @@ pub trait TrialObserver {
     /// The run begins, or a round ended.
     fn round(&mut self, end: RoundEnd<'_>);
     /// Boards logged warnings or errors, or something happened to them.
-    fn warn(&mut self, warnings: &[BoardWarning]);
+    fn warn(&mut self, _warnings: &[BoardWarning]) {}
     /// The last round is over; a summary follows.
-    fn finish(&mut self);
+    fn finish(&mut self) {}
 }
 
 /// Ignores everything.
@@ -38,6 +38,4 @@ pub struct NoObserver;
 
 impl TrialObserver for NoObserver {
     fn round(&mut self, _: RoundEnd<'_>) {}
-    fn warn(&mut self, _: &[BoardWarning]) {}
-    fn finish(&mut self) {}
 }

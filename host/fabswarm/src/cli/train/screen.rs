@@ -48,7 +48,7 @@ impl TrainingObserver for Screen {
             self.bar.reset_eta();
         }
         self.bar.set_position(u64::from(round));
-        self.watch.view(round.into(), true, |request, view| *view = end.view(request));
+        self.watch.view(round.into(), true, |request| end.view(request));
     }
 
     fn evaluated(&mut self, evaluation: &Evaluation) -> Result<(), record::Error> {

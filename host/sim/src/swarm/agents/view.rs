@@ -5,10 +5,8 @@ use crate::swarm::view::MOST_AGENTS_IN_FULL;
 use crate::swarm::{SwarmView, ViewRequest};
 
 impl<const WORDS: usize> AgentSwarm<WORDS> {
-    pub(super) fn show(&self, request: &ViewRequest, view: &mut SwarmView) {
-        view.clear(self.slot.into());
-        view.add_agents_of(&self.air, self.slot);
-        view.add_links_of(&self.air, request);
+    pub(super) fn show(&self, request: &ViewRequest) -> SwarmView {
+        let mut view = SwarmView::of_air(&self.air, self.slot, request);
         view.add_deviations(&self.decisions(), self.shape.words(), self.shape.exchanged());
         for (own, seen) in self.agents.iter().zip(&mut view.agents) {
             seen.round = own.agent.round().into();
@@ -38,5 +36,6 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
                 link.collected_round = known.map(|known| known.round);
             }
         }
+        view
     }
 }
