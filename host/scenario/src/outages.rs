@@ -40,20 +40,6 @@ impl TryFrom<String> for OutageList {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text)
-    }
-}
-
-impl TryFrom<String> for Crashes {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text)
-    }
-}
-
-impl OutageList {
-    fn parse(text: &str) -> Result<Self, String> {
         let silence = |entry| {
             let (agent, from, rounds) = span(entry)?;
             // A crash may well be over at once: the memory is lost all the same.
@@ -62,12 +48,14 @@ impl OutageList {
             }
             Ok(Outage { agent, from, rounds })
         };
-        entries(text).map(silence).collect::<Result<_, _>>().map(Self)
+        entries(&text).map(silence).collect::<Result<_, _>>().map(Self)
     }
 }
 
-impl Crashes {
-    fn parse(text: &str) -> Result<Self, String> {
+impl TryFrom<String> for Crashes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
         let crash = |entry: &str| {
             let (place, keeps_memory) = match entry.split_once(char::is_whitespace) {
                 None => (entry, true),
@@ -79,7 +67,7 @@ impl Crashes {
             let (agent, round, down_rounds) = span(place)?;
             Ok(Crash { agent, round, down_rounds, keeps_memory })
         };
-        entries(text).map(crash).collect::<Result<_, _>>().map(Self)
+        entries(&text).map(crash).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -93,13 +81,13 @@ pub(super) struct TextForm {
 
 /// The form of an [`OutageList`].
 pub(super) const OUTAGES: TextForm = TextForm {
-    check: |text| OutageList::parse(text).map(drop),
+    check: |text| OutageList::try_from(text.to_owned()).map(drop),
     description: "AGENT@ROUND+ROUNDS separated by commas, as in \"3@200+500, 4@0+10\"",
 };
 
 /// The form of [`Crashes`].
 pub(super) const CRASHES: TextForm = TextForm {
-    check: |text| Crashes::parse(text).map(drop),
+    check: |text| Crashes::try_from(text.to_owned()).map(drop),
     description: "AGENT@ROUND+ROUNDS, and `forgets` where the memory is lost, separated by commas, as in \
                   \"3@300+50 forgets, 4@0+10\"",
 };
@@ -123,34 +111,40 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn outages(text: &str) -> Result<OutageList, String> {
+        text.to_owned().try_into()
+    }
+
+    fn crashes(text: &str) -> Result<Crashes, String> {
+        text.to_owned().try_into()
+    }
+
     #[test]
     fn both_forms_are_read() {
-        let silences = OutageList::parse("3@200+500, 4@0+10,").unwrap();
-        let expected =
-            [(3, 200, 500), (4, 0, 10)].map(|(agent, from, rounds)| Outage { agent, from, rounds });
-        assert_eq!(silences.0, expected);
-        let crashes = Crashes::parse(" 3@300+50  forgets,4@1+2").unwrap();
+        let outage = |agent, from, rounds| Outage { agent, from, rounds };
+        assert_eq!(outages("3@200+500, 4@0+10,").unwrap().0, [outage(3, 200, 500), outage(4, 0, 10)]);
         let crash =
             |agent, round, down_rounds, keeps_memory| Crash { agent, round, down_rounds, keeps_memory };
-        assert_eq!(crashes.0, [crash(3, 300, 50, false), crash(4, 1, 2, true)]);
-        assert_eq!(Crashes::parse(""), Ok(Crashes::default()));
+        let expected = [crash(3, 300, 50, false), crash(4, 1, 2, true)];
+        assert_eq!(crashes(" 3@300+50  forgets,4@1+2").unwrap().0, expected);
+        assert_eq!(crashes(""), Ok(Crashes::default()));
     }
 
     #[test]
     fn errors_name_the_entry() {
-        assert_eq!(OutageList::parse("3").unwrap_err(), "`3` has no round");
-        assert_eq!(OutageList::parse("a@1+2").unwrap_err(), "`a` in `a@1+2` is not an agent");
-        assert_eq!(OutageList::parse("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is not a round");
-        assert_eq!(OutageList::parse("3@1+0").unwrap_err(), "`3@1+0` lasts 0 rounds");
-        assert_eq!(Crashes::parse("1@2+3 dies").unwrap_err(), "`dies` is not the word `forgets`");
+        assert_eq!(outages("3").unwrap_err(), "`3` has no round");
+        assert_eq!(outages("a@1+2").unwrap_err(), "`a` in `a@1+2` is not an agent");
+        assert_eq!(outages("1@-1+2").unwrap_err(), "`-1` in `1@-1+2` is not a round");
+        assert_eq!(outages("3@1+0").unwrap_err(), "`3@1+0` lasts 0 rounds");
+        assert_eq!(crashes("1@2+3 dies").unwrap_err(), "`dies` is not the word `forgets`");
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "\\PC*", near in "[0-9@+, a-z]{0,30}") {
             for text in [&text, &near] {
-                let _ = OutageList::parse(text);
-                let _ = Crashes::parse(text);
+                let _ = outages(text);
+                let _ = crashes(text);
             }
         }
     }
