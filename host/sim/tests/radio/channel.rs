@@ -11,8 +11,6 @@ const CAPTURE_DB: f64 = 3.0;
 /// Counts of the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChannelCounts {
-    /// Packets sent.
-    pub(crate) packets: u64,
     /// Packets received: one per packet and receiver.
     pub(crate) received: u64,
     /// Receptions in reach that overlapped with another packet of the swarm in reach of the receiver, whether or not one was read.
@@ -39,16 +37,6 @@ pub(crate) struct PacketOnAir {
     pub(crate) paths: Vec<RadioPath>,
 }
 
-/// Why a packet was or was not received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PacketFate {
-    OutOfReach,
-    Deaf,
-    Collided,
-    Lost,
-    Received { is_captured: bool },
-}
-
 /// The packets of the recent past.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
@@ -56,11 +44,12 @@ pub(crate) struct Channel {
     packets: Vec<PacketOnAir>,
     loss: f64,
     draws: u32,
+    pub(crate) counts: ChannelCounts,
 }
 
 impl Channel {
     pub(crate) fn new(seed: u64, loss: f64) -> Self {
-        Self { seed, packets: Vec::new(), loss, draws: 0 }
+        Self { seed, packets: Vec::new(), loss, draws: 0, counts: ChannelCounts::default() }
     }
 
     /// A packet begins. Those that ended before `forget_before_us` are forgotten.
@@ -69,11 +58,11 @@ impl Channel {
         self.packets.push(packet);
     }
 
-    /// The fate of the packet of `sender` that began at `start_us` at `receiver`, now that it is over.
-    pub(crate) fn fate(&mut self, packet: &PacketOnAir, receiver: usize) -> PacketFate {
+    /// Whether `receiver` has read `packet`, now that it is over.
+    pub(crate) fn is_received(&mut self, packet: &PacketOnAir, receiver: usize) -> bool {
         let path = packet.paths[receiver];
         if path.signal_dbm < SENSITIVITY_DBM {
-            return PacketFate::OutOfReach;
+            return false;
         }
         let (from, to) = (packet.start_us + path.delay_us, packet.end_us + path.delay_us);
         let mut strongest = f64::NEG_INFINITY;
@@ -84,21 +73,22 @@ impl Channel {
             let delay = other.paths[receiver].delay_us;
             if other.sender == receiver {
                 if other.deaf_us < to && other.end_us > from {
-                    return PacketFate::Deaf;
+                    self.counts.deaf += 1;
+                    return false;
                 }
             } else if other.start_us + delay < to && other.end_us + delay > from {
                 strongest = strongest.max(other.paths[receiver].signal_dbm);
             }
         }
         let has_collided = strongest >= SENSITIVITY_DBM;
+        self.counts.collisions += u64::from(has_collided);
         if has_collided && path.signal_dbm < strongest + CAPTURE_DB {
-            return PacketFate::Collided;
+            return false;
         }
         self.draws = self.draws.wrapping_add(1);
         let mut stream = Stream::new(self.seed, receiver as u32, self.draws, Purpose::Air);
-        if stream.uniform_f64() < self.loss {
-            return PacketFate::Lost;
-        }
-        PacketFate::Received { is_captured: has_collided }
+        let is_received = stream.uniform_f64() >= self.loss;
+        self.counts.received += u64::from(is_received);
+        is_received
     }
 }

@@ -78,8 +78,7 @@ impl Life {
         let needs = RadioConfig { agents: AGENTS as u16, frame_bytes: 120, ..RadioConfig::default() };
         let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs, BENCH);
         let superframe_s = settings.period_s();
-        let mut air = RadioAir::new(RadioSwarmConfig { seed, loss: 0.2, ..settings });
-        (0..AGENTS).for_each(|agent| air.switch_on(agent, 0));
+        let air = RadioAir::all_on(RadioSwarmConfig { seed, loss: 0.2, ..settings });
         let boards = boots.iter_mut().enumerate().map(|(id, boots)| Board::new(task, id, boots)).collect();
         Self {
             key: Key::new(&[7; 32]),

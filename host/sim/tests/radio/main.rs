@@ -56,10 +56,7 @@ fn agents_converge_by_their_own_clocks() {
     let needs = RadioConfig { agents: AGENTS as u16, frame_bytes: 385, ..RadioConfig::default() };
     let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs, BENCH);
     let period = settings.period_s();
-    let mut air = RadioAir::new(RadioSwarmConfig { seed: 3, loss: 0.2, ..settings });
-    for agent in 0..AGENTS {
-        air.switch_on(agent, 0);
-    }
+    let mut air = RadioAir::all_on(RadioSwarmConfig { seed: 3, loss: 0.2, ..settings });
     let solution = task.task.solution().unwrap().to_vec();
     let norm = solution.iter().map(|word| word * word).sum::<f64>().sqrt();
     let mut frames = vec![Vec::new(); AGENTS];

@@ -3,33 +3,27 @@
 use nalgebra::Vector2;
 use std::f64::consts::TAU;
 
-/// Where agents are.
+/// Groups on a line: agent i is in group i modulo their number, and circles in it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Places {
-    /// On a circle, all in reach of each other.
-    Bench { radius_m: f64 },
-    /// In groups on a line, agent i in group i modulo their number, circling in it.
-    Groups { count: usize, spacing_m: f64, radius_m: f64, speed_m_s: f64 },
+pub(crate) struct Places {
+    pub(crate) groups: usize,
+    pub(crate) spacing_m: f64,
+    pub(crate) radius_m: f64,
+    pub(crate) speed_m_s: f64,
 }
 
-/// All agents of a small room.
-pub(crate) const BENCH: Places = Places::Bench { radius_m: 15.0 };
+/// All agents of a small room, in reach of each other.
+pub(crate) const BENCH: Places = Places { groups: 1, spacing_m: 0.0, radius_m: 15.0, speed_m_s: 0.0 };
 
 impl Places {
     /// Where `agent` of `agents` is.
     pub(crate) fn position(&self, agent: usize, agents: usize, seconds: f64) -> Vector2<f64> {
-        let circle =
-            |share: f64, radius: f64| radius * Vector2::new(libm::cos(TAU * share), libm::sin(TAU * share));
-        let share = agent as f64 / agents as f64;
-        match *self {
-            Self::Bench { radius_m } => circle(share, radius_m),
-            Self::Groups { count, spacing_m, radius_m, speed_m_s } => {
-                let middle = Vector2::new(spacing_m * (agent % count) as f64, 0.0);
-                // Each at its own pace, so that agents of two groups meet in all constellations.
-                let pace = 1.0 + 0.05 * (agent % 7) as f64;
-                middle + circle(share * 3.0 + pace * speed_m_s * seconds / (TAU * radius_m), radius_m)
-            }
-        }
+        let middle = Vector2::new(self.spacing_m * (agent % self.groups) as f64, 0.0);
+        // Each at its own pace, so that agents of two groups meet in all constellations.
+        let pace = 1.0 + 0.05 * (agent % 7) as f64;
+        let start = TAU * (agent * self.groups) as f64 / agents as f64;
+        let angle = start + pace * self.speed_m_s * seconds / self.radius_m;
+        middle + self.radius_m * Vector2::new(libm::cos(angle), libm::sin(angle))
     }
 }
 

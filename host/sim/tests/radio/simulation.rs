@@ -1,12 +1,15 @@
 //! Agents with clocks of their own on one channel.
 
-use super::channel::{Channel, ChannelCounts, PacketFate, PacketOnAir};
+use super::channel::{Channel, ChannelCounts, PacketOnAir};
 use super::clock::ClockError;
 use super::places::{Places, RadioPath};
 use fabswarm_shared::rng::{Purpose, Stream};
 use fabswarm_shared::slots::{Hearing, SlotSchedule, SlotTask, Stamp, Superframe};
 use fabswarm_sim::air::radio::{DUTY_WINDOW_US, RadioConfig, RadioKind, RadioPlan, RadioTiming};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Standard deviation of transmit powers, in dB, about 0 dBm: differences make links one-way.
+const POWER_SPREAD_DB: f64 = 1.0;
 
 /// Settings of a simulated radio swarm.
 #[derive(Clone, Debug)]
@@ -27,8 +30,6 @@ pub(crate) struct RadioSwarmConfig {
     pub(crate) swing_ppm: f64,
     /// Share of packets that each link loses.
     pub(crate) loss: f64,
-    /// Standard deviation of transmit powers, in dB, about 0 dBm: differences make links one-way.
-    pub(crate) power_spread_db: f64,
     /// Where agents are.
     pub(crate) places: Places,
 }
@@ -46,7 +47,6 @@ impl RadioSwarmConfig {
             ppm: needs.ppm.into(),
             swing_ppm: 2.0,
             loss: 0.0,
-            power_spread_db: 1.0,
             places,
         }
     }
@@ -72,19 +72,18 @@ pub(crate) enum RadioEvent {
 #[derive(Debug)]
 pub(crate) struct RadioAir {
     settings: RadioSwarmConfig,
-    stations: Vec<Station>,
+    pub(crate) stations: Vec<Station>,
     channel: Channel,
     /// By the bits of their times, none of which is negative; what was pushed first of two at once comes first.
     queue: BTreeMap<(u64, u64), Occurrence>,
     pushed: u64,
     now_us: f64,
     frames: Vec<FrameOnAir>,
-    counts: ChannelCounts,
     longest_packet_us: f64,
 }
 
 #[derive(Debug)]
-struct Station {
+pub(crate) struct Station {
     schedule: SlotSchedule,
     clock: ClockError,
     power_dbm: f64,
@@ -93,8 +92,10 @@ struct Station {
     version: u64,
     /// Its transmissions of the last hour, where the law counts them: start and airtime.
     sent: VecDeque<(f64, f64)>,
-    rounds: u64,
-    jumps: u64,
+    /// Superframes that it has ended.
+    pub(crate) rounds: u64,
+    /// How often its time jumped.
+    pub(crate) jumps: u64,
 }
 
 /// A frame whose packets are being sent.
@@ -136,7 +137,7 @@ impl RadioAir {
             Station {
                 schedule: SlotSchedule::new(settings.superframe, agent, 0, 0),
                 clock,
-                power_dbm: settings.power_spread_db * draw.gaussian_f64(),
+                power_dbm: POWER_SPREAD_DB * draw.gaussian_f64(),
                 is_on: false,
                 version: 0,
                 sent: VecDeque::new(),
@@ -152,10 +153,16 @@ impl RadioAir {
             pushed: 0,
             now_us: 0.0,
             frames: Vec::new(),
-            counts: ChannelCounts::default(),
             longest_packet_us: f64::from(longest),
             settings,
         }
+    }
+
+    /// A swarm whose agents are switched on all at once.
+    pub(crate) fn all_on(settings: RadioSwarmConfig) -> Self {
+        let mut air = Self::new(settings);
+        (0..air.stations.len()).for_each(|agent| air.switch_on(agent, 0));
+        air
     }
 
     /// Switches an agent on, which goes on with round `round`.
@@ -179,6 +186,11 @@ impl RadioAir {
             report(event);
             true
         });
+    }
+
+    /// Goes on for a number of superframes.
+    pub(crate) fn pass(&mut self, superframes: f64) {
+        self.run_until(self.seconds() + superframes * self.settings.period_s(), |_| {});
     }
 
     /// Goes on until a true time, in s.
@@ -208,17 +220,7 @@ impl RadioAir {
 
     /// Counts of the channel so far.
     pub(crate) const fn counts(&self) -> ChannelCounts {
-        self.counts
-    }
-
-    /// Superframes that an agent has ended.
-    pub(crate) fn rounds(&self, agent: usize) -> u64 {
-        self.stations[agent].rounds
-    }
-
-    /// How often an agent's time jumped.
-    pub(crate) fn jumps(&self, agent: usize) -> u64 {
-        self.stations[agent].jumps
+        self.channel.counts
     }
 
     /// The schedules of the agents that are on.
@@ -258,7 +260,7 @@ impl RadioAir {
         match due.task {
             SlotTask::Found => {}
             SlotTask::Transmit { .. } if late_us > u64::from(self.settings.superframe.guard_us / 2) => {
-                self.counts.late += 1;
+                self.channel.counts.late += 1;
             }
             SlotTask::EndRound => {
                 station.rounds += 1;
@@ -277,11 +279,11 @@ impl RadioAir {
             return;
         }
         if radio.frame_us(bytes) > room_us {
-            self.counts.too_long += 1;
+            self.channel.counts.too_long += 1;
             return;
         }
         if !self.stations[agent].spend(radio.duty_limit, f64::from(radio.airtime_us(bytes)), self.now_us) {
-            self.counts.over_duty += 1;
+            self.channel.counts.over_duty += 1;
             return;
         }
         let agents = self.stations.len();
@@ -321,7 +323,6 @@ impl RadioAir {
     }
 
     fn start_packet(&mut self, packet: usize, frame: usize, length_us: f64) {
-        self.counts.packets += 1;
         let sender = self.frames[frame].sender;
         let agents = self.stations.len();
         let place = |agent| self.settings.places.position(agent, agents, self.now_us / 1e6);
@@ -346,17 +347,8 @@ impl RadioAir {
             if receiver == packet.sender || !self.stations[receiver].is_on {
                 continue;
             }
-            let fate = self.channel.fate(packet, receiver);
-            match fate {
-                PacketFate::OutOfReach | PacketFate::Lost => {}
-                PacketFate::Deaf => self.counts.deaf += 1,
-                PacketFate::Collided => self.counts.collisions += 1,
-                PacketFate::Received { is_captured } => {
-                    self.counts.received += 1;
-                    self.counts.collisions += u64::from(is_captured);
-                    self.frames[frame].received[receiver] += 1;
-                }
-            }
+            let is_received = self.channel.is_received(packet, receiver);
+            self.frames[frame].received[receiver] += usize::from(is_received);
         }
         let on_air = &mut self.frames[frame];
         on_air.left -= 1;

@@ -1,5 +1,6 @@
 //! Slots on clocks that differ, beside what was planned.
 
+use super::channel::ChannelCounts;
 use super::places::{BENCH, Places};
 use super::simulation::{RadioAir, RadioEvent, RadioSwarmConfig};
 use fabswarm_sim::air::radio::{LoraModulation, RadioConfig, RadioKind, RadioPlan, RadioTiming};
@@ -10,72 +11,64 @@ fn needs(agents: u16) -> RadioConfig {
 }
 
 /// Five groups in a row, each in reach of its neighbours: four hops from end to end.
-const FOUR_HOPS: Places = Places::Groups { count: 5, spacing_m: 70.0, radius_m: 8.0, speed_m_s: 5.0 };
+const FOUR_HOPS: Places = Places { groups: 5, spacing_m: 70.0, radius_m: 8.0, speed_m_s: 5.0 };
 
-fn all_on(settings: RadioSwarmConfig) -> RadioAir {
-    let agents = usize::from(settings.superframe.agents);
-    let mut air = RadioAir::new(settings);
-    for agent in 0..agents {
-        air.switch_on(agent, 0);
-    }
-    air
+/// Boards with radios of IEEE 802.15.4.
+fn boards(agents: u16, places: Places) -> RadioSwarmConfig {
+    RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(agents), places)
 }
 
 /// Runs until all agents keep one time, and returns how many superframes that took.
-fn superframes_to_synchronise(air: &mut RadioAir, period_s: f64, at_most: u32) -> u32 {
-    (1..=at_most)
-        .find(|_| {
-            air.run_until(air.seconds() + period_s, |_| {});
-            air.is_synchronised()
-        })
-        .unwrap_or_else(|| {
-            panic!("not synchronised: {:?}", air.schedules().map(|s| s.stamp()).collect::<Vec<_>>())
-        })
+fn superframes_to_synchronise(air: &mut RadioAir, at_most: u32) -> u32 {
+    let is_synchronised = |_: &u32| {
+        air.pass(1.0);
+        air.is_synchronised()
+    };
+    let took = (1..=at_most).find(is_synchronised);
+    took.unwrap_or_else(|| panic!("{:?}", air.schedules().map(|s| s.stamp()).collect::<Vec<_>>()))
+}
+
+/// Goes on for a number of superframes, in which no packets may overlap.
+fn pass_without_collision(air: &mut RadioAir, superframes: f64) {
+    let before = air.counts();
+    air.pass(superframes);
+    assert_eq!(air.counts().collisions, before.collisions, "{:?}", air.counts());
 }
 
 fn check_ten_thousand_rounds(settings: RadioSwarmConfig, most_superframes: u32) {
-    let period = settings.period_s();
     let mut air = RadioAir::new(settings);
     // Somebody switches them on one after the other, in an order of its own.
     for index in 0..20 {
         air.switch_on(index * 7 % 20, 0);
         air.run_until(air.seconds() + 0.31, |_| {});
     }
-    let took = superframes_to_synchronise(&mut air, period, most_superframes);
-    eprintln!("synchronised {took} superframes of {:.1} ms after the last was switched on", 1000.0 * period);
+    let took = superframes_to_synchronise(&mut air, most_superframes);
+    eprintln!("synchronised {took} superframes after the last was switched on");
     // Corrections of the first superframes may still be under way.
-    air.run_until(air.seconds() + 2.0 * period, |_| {});
+    air.pass(2.0);
     let before = air.counts();
-    air.run_until(air.seconds() + 10_000.0 * period, |_| {});
+    pass_without_collision(&mut air, 10_000.0);
     let after = air.counts();
-    assert_eq!(after.collisions, before.collisions, "{after:?}");
-    assert_eq!(
-        after.late + after.too_long + after.deaf,
-        before.late + before.too_long + before.deaf,
-        "{after:?}"
-    );
+    let failed = |counts: ChannelCounts| counts.late + counts.too_long + counts.deaf;
+    assert_eq!(failed(after), failed(before), "{after:?}");
     assert!(after.received - before.received > 10_000 * 20 * 4);
     assert!(air.is_synchronised());
-    for agent in 0..20 {
-        assert!(air.rounds(agent) >= 10_000, "agent {agent}");
-    }
+    assert!(air.stations.iter().all(|station| station.rounds >= 10_000));
 }
 
 #[test]
 fn twenty_agents_in_reach_never_collide() {
-    check_ten_thousand_rounds(RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), BENCH), 10);
+    check_ten_thousand_rounds(boards(20, BENCH), 10);
 }
 
 #[test]
 fn twenty_agents_over_four_hops_never_collide() {
-    let settings =
-        RadioSwarmConfig { loss: 0.2, ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
-    check_ten_thousand_rounds(settings, 40);
+    check_ten_thousand_rounds(RadioSwarmConfig { loss: 0.2, ..boards(20, FOUR_HOPS) }, 40);
 }
 
 #[test]
 fn the_row_of_groups_is_four_hops_long() {
-    let mut air = all_on(RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS));
+    let mut air = RadioAir::all_on(boards(20, FOUR_HOPS));
     air.run_until(30.0, |_| {});
     let hops: Vec<u8> = air.schedules().map(|schedule| schedule.stamp().hops).collect();
     assert!((0..20).all(|agent| usize::from(hops[agent]) >= agent % 5), "{hops:?}");
@@ -84,16 +77,15 @@ fn the_row_of_groups_is_four_hops_long() {
 
 #[test]
 fn ten_boards_make_fourteen_rounds_a_second_as_planned() {
-    let needs = needs(10);
     let radio = RadioTiming::new(RadioKind::Ieee802154);
-    let plan = RadioPlan::new(&radio, &needs).unwrap();
+    let plan = RadioPlan::new(&radio, &needs(10)).unwrap();
     assert!(plan.rounds_per_second >= 14.0, "{plan:?}");
     assert_eq!(plan.packets, 1);
-    let mut air = all_on(RadioSwarmConfig::new(RadioKind::Ieee802154, &needs, BENCH));
+    let mut air = RadioAir::all_on(boards(10, BENCH));
     air.run_until(10.0, |_| {});
-    let (rounds, mut delivered) = (air.rounds(3), 0);
+    let (rounds, mut delivered) = (air.stations[3].rounds, 0);
     air.run_until(70.0, |event| delivered += u64::from(matches!(event, RadioEvent::Delivered { .. })));
-    let measured = (air.rounds(3) - rounds) as f64 / 60.0;
+    let measured = (air.stations[3].rounds - rounds) as f64 / 60.0;
     assert!((measured / plan.rounds_per_second - 1.0).abs() < 0.05, "{measured} of {plan:?}");
     assert!(measured >= 14.0);
     // All to all in all but the silent superframes.
@@ -109,17 +101,14 @@ fn other_radios_keep_to_their_plans() {
     {
         let needs = RadioConfig { hops: 1, ..needs(10) };
         let plan = RadioPlan::new(&RadioTiming::new(kind), &needs).unwrap();
-        let settings = RadioSwarmConfig::new(kind, &needs, BENCH);
-        let period = settings.period_s();
-        let mut air = all_on(settings);
-        air.run_until(40.0 * period, |_| {});
+        let mut air = RadioAir::all_on(RadioSwarmConfig::new(kind, &needs, BENCH));
+        air.pass(40.0);
         assert!(air.is_synchronised(), "{kind}");
-        let (rounds, before) = (air.rounds(3), air.counts());
-        air.run_until(540.0 * period, |_| {});
-        let measured = (air.rounds(3) - rounds) as f64 / (500.0 * period);
+        let (rounds, began) = (air.stations[3].rounds, air.seconds());
+        pass_without_collision(&mut air, 500.0);
+        let measured = (air.stations[3].rounds - rounds) as f64 / (air.seconds() - began);
         assert!((measured / plan.rounds_per_second - 1.0).abs() < 0.05, "{kind}: {measured} of {plan:?}");
-        let after = air.counts();
-        assert_eq!((after.collisions, after.over_duty), (before.collisions, 0), "{kind}: {after:?}");
+        assert_eq!(air.counts().over_duty, 0, "{kind}: {:?}", air.counts());
     }
 }
 
@@ -137,85 +126,62 @@ fn nobody_sends_more_than_the_law_allows() {
     let lawless = RadioTiming { duty_limit: None, ..radio };
     let superframe = RadioPlan::new(&lawless, &needs(10)).unwrap().superframe;
     let settings = RadioSwarmConfig { superframe, ..RadioSwarmConfig::new(kind, &needs(10), BENCH) };
-    let mut air = all_on(settings);
+    let mut air = RadioAir::all_on(settings);
     air.run_until(3600.0, |_| {});
     assert!(air.counts().over_duty > 100, "{:?}", air.counts());
 }
 
 #[test]
 fn late_joiners_and_leavers_are_absorbed() {
-    let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(10), BENCH);
-    let period = settings.period_s();
-    let mut air = RadioAir::new(settings);
+    let mut air = RadioAir::new(boards(10, BENCH));
     // The root itself comes late, and finds a swarm that keeps the time of agent 3.
-    for agent in 3..9 {
-        air.switch_on(agent, 0);
-    }
-    air.run_until(100.0 * period, |_| {});
+    (3..9).for_each(|agent| air.switch_on(agent, 0));
+    air.pass(110.0);
     assert!(air.is_synchronised());
-    let jumps: u64 = (3..9).map(|agent| air.jumps(agent)).sum();
-    let before = air.counts();
-    for (at, agent) in [(110, 9), (130, 0), (150, 1)] {
-        air.run_until(f64::from(at) * period, |_| {});
+    let jumps = |air: &RadioAir| air.stations[3..9].iter().map(|station| station.jumps).sum::<u64>();
+    let before = jumps(&air);
+    for (agent, superframes) in [(9, 20.0), (0, 20.0), (1, 50.0)] {
         air.switch_on(agent, 0);
+        pass_without_collision(&mut air, superframes);
     }
-    air.run_until(200.0 * period, |_| {});
     assert!(air.is_synchronised());
-    assert_eq!(air.counts().collisions, before.collisions, "nobody was disturbed");
-    assert_eq!(
-        (3..9).map(|agent| air.jumps(agent)).sum::<u64>(),
-        jumps,
-        "the newcomers took over the time as it was"
-    );
+    assert_eq!(jumps(&air), before, "the newcomers took over the time as it was");
     air.switch_off(4);
     air.switch_off(9);
-    air.run_until(300.0 * period, |_| {});
+    pass_without_collision(&mut air, 100.0);
     assert!(air.is_synchronised());
-    assert_eq!(air.counts().collisions, before.collisions);
 }
 
 #[test]
 fn a_root_that_dies_is_replaced_without_a_collision() {
-    let settings =
-        RadioSwarmConfig { loss: 0.2, ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), FOUR_HOPS) };
-    let period = settings.period_s();
-    let mut air = all_on(settings);
-    superframes_to_synchronise(&mut air, period, 120);
-    air.run_until(air.seconds() + 50.0 * period, |_| {});
+    let mut air = RadioAir::all_on(RadioSwarmConfig { loss: 0.2, ..boards(20, FOUR_HOPS) });
+    superframes_to_synchronise(&mut air, 120);
+    air.pass(50.0);
     let before = air.counts();
     air.switch_off(0);
-    air.run_until(air.seconds() + 20.0 * period, |_| {});
+    air.pass(20.0);
     assert!(!air.is_synchronised(), "its news are still believed");
-    let took = 20 + superframes_to_synchronise(&mut air, period, 100);
+    let took = 20 + superframes_to_synchronise(&mut air, 100);
     eprintln!("agent 1 keeps the time {took} superframes after the root died");
-    air.run_until(air.seconds() + 1000.0 * period, |_| {});
-    assert_eq!(air.counts().collisions, before.collisions);
+    air.pass(1000.0);
     // It comes back, finds its place and takes over again.
     air.switch_on(0, 0);
-    superframes_to_synchronise(&mut air, period, 60);
+    superframes_to_synchronise(&mut air, 60);
     assert_eq!(air.counts().collisions, before.collisions);
 }
 
 #[test]
 fn clocks_that_swing_are_followed() {
-    let settings = RadioSwarmConfig {
-        swing_ppm: 20.0,
-        ..RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), BENCH)
-    };
-    let period = settings.period_s();
-    let mut air = all_on(settings);
-    superframes_to_synchronise(&mut air, period, 40);
-    air.run_until(air.seconds() + 10.0 * period, |_| {});
-    let before = air.counts();
-    air.run_until(air.seconds() + 2000.0 * period, |_| {});
-    assert_eq!(air.counts().collisions, before.collisions);
+    let mut air = RadioAir::all_on(RadioSwarmConfig { swing_ppm: 20.0, ..boards(20, BENCH) });
+    superframes_to_synchronise(&mut air, 40);
+    air.pass(10.0);
+    pass_without_collision(&mut air, 2000.0);
 }
 
 /// The test of the tests.
 #[test]
 fn clocks_that_are_worse_than_planned_for_run_out_of_their_guard_times() {
-    let settings = RadioSwarmConfig::new(RadioKind::Ieee802154, &needs(20), BENCH);
-    let mut air = all_on(RadioSwarmConfig { ppm: 3000.0, ..settings });
+    let mut air = RadioAir::all_on(RadioSwarmConfig { ppm: 3000.0, ..boards(20, BENCH) });
     air.run_until(60.0, |_| {});
     assert!(air.counts().collisions > 0, "{:?}", air.counts());
 }
