@@ -103,10 +103,7 @@ impl<R: Read> Read for BoundedStream<R> {
     }
 }
 
-/// Copies `content` to a file, of which at most `limit` bytes are ever written.
-///
-/// # Errors
-/// When there are more than `limit` bytes, or one side fails.
+/// Copies `content` to a file, of which at most `limit` bytes are ever written. More are an error.
 pub(super) fn copy_at_most(content: &mut dyn Read, mut to: &fs::File, limit: u64) -> io::Result<()> {
     let copied = io::copy(&mut content.take(limit), &mut to)?;
     // `take` stops at the limit, where the content may go on.

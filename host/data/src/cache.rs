@@ -50,10 +50,7 @@ impl Cache {
         self.root.as_deref().ok_or_else(|| Diagnostic::new(what, "set FABSWARM_CACHE to a folder"))
     }
 
-    /// The folder of an entry, whether it exists or not.
-    ///
-    /// # Errors
-    /// As [`Cache::root`].
+    /// The folder of an entry in [`Cache::root`], whether it exists or not.
     pub fn folder(&self, entry: &Entry) -> Result<PathBuf, Diagnostic> {
         Ok(self.root()?.join(&entry.name))
     }

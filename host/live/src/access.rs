@@ -27,10 +27,7 @@ impl Access {
     }
 
     /// Checks that a request may have the page, which holds no data: its host must be a name of this machine, or else a site
-    /// elsewhere could have its own name lead here.
-    ///
-    /// # Errors
-    /// The status to answer with.
+    /// elsewhere could have its own name lead here. The error is the status to answer with.
     pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         match (&self.token, host) {
@@ -41,10 +38,7 @@ impl Access {
         }
     }
 
-    /// Checks that a request may have data.
-    ///
-    /// # Errors
-    /// The status to answer with.
+    /// Checks that a request may have data. The error is the status to answer with.
     pub(crate) fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), StatusCode> {
         self.check_host(headers)?;
         // Browsers name the page that asks; other programs need not.

@@ -131,9 +131,6 @@ impl ResolvedScenario {
 }
 
 /// The scenario of a trial: [`resolve_for`] with [`ScenarioCommand::Run`].
-///
-/// # Errors
-/// When the file cannot be read, or a file or flag sets an invalid key or value.
 pub fn resolve(file: Option<&Path>, flags: &[Flag]) -> Result<ResolvedScenario, Error> {
     resolve_for(ScenarioCommand::Run, file, flags)
 }
@@ -159,9 +156,6 @@ pub fn resolve_for(
 }
 
 /// The same with the text of a file that may be anywhere.
-///
-/// # Errors
-/// As [`resolve_for`], but for files that cannot be read.
 pub fn resolve_text_for(
     command: ScenarioCommand,
     file: Option<(&Path, &str)>,

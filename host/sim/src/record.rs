@@ -65,7 +65,7 @@ pub enum Error {
     Unwritable { path: PathBuf, source: io::Error },
 }
 
-/// Writes a run folder during the run.
+/// Writes a run folder during the run. Its methods fail when that can no longer be written to.
 #[derive(Debug)]
 pub struct Recorder {
     folder: RunFolder,
@@ -75,18 +75,12 @@ pub struct Recorder {
 
 impl Recorder {
     /// Starts to record a run, whose error is of this kind, into `folder`.
-    ///
-    /// # Errors
-    /// When the folder cannot be written to.
     pub fn new(folder: RunFolder, scenario_toml: &str, error: ErrorKind) -> Result<Self, Error> {
         folder.write("scenario.toml", scenario_toml.as_bytes())?;
         Ok(Self { csv: CsvTable::create(&folder, error)?, curve: Curve::default(), folder })
     }
 
     /// Adds one row.
-    ///
-    /// # Errors
-    /// When the disk is full.
     pub fn record(&mut self, metrics: Metrics) -> Result<(), Error> {
         self.csv.push(&metrics)?;
         self.curve.push(metrics);
@@ -94,9 +88,6 @@ impl Recorder {
     }
 
     /// Writes the answer.
-    ///
-    /// # Errors
-    /// When the disk is full.
     pub fn keep_answer(&self, answer: &Answer) -> Result<(), Error> {
         let name = "answer.npz";
         let unwritable = |source| Error::Unwritable { path: self.folder.path().join(name), source };
@@ -105,9 +96,6 @@ impl Recorder {
     }
 
     /// Completes the folder and gives its path and the curve that was drawn.
-    ///
-    /// # Errors
-    /// When the disk is full.
     pub fn finish(self, summary: &RunSummary, caption: &Caption) -> Result<(PathBuf, Curve), Error> {
         self.csv.finish()?;
         figure::write(&self.folder, caption, summary.error.rounds_to_one_percent, &self.curve)?;

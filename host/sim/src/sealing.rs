@@ -114,10 +114,7 @@ impl FrameSeal {
         &self.buffer[..length]
     }
 
-    /// The frame that came over the air, if it is genuine and new.
-    ///
-    /// # Errors
-    /// Why it is not.
+    /// The frame that came over the air, if it is genuine and new, or why it is not.
     pub fn open<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(Origin, &'a [u8]), Error> {
         let Some(seals) = &mut self.seals else {
             return Ok((Origin::Clear, bytes));
@@ -128,9 +125,6 @@ impl FrameSeal {
     }
 
     /// The second half of [`FrameSeal::open`], after [`AuthenticFrame::open`]: whether the frame is new to this receiver.
-    ///
-    /// # Errors
-    /// Why the frame is not genuine or not new.
     pub(crate) fn admit<'a>(
         &mut self,
         authentic: &'a AuthenticFrame,

@@ -123,10 +123,7 @@ impl RunLog {
         self.failure = file.map(|file| file.unwritable()(io_error(error)));
     }
 
-    /// Completes the file.
-    ///
-    /// # Errors
-    /// When it, or an earlier message, could not be written.
+    /// Completes the file, unless it or an earlier message could not be written.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         self.write(|writer| writer.finish().map(drop));
         match (self.failure, self.writer) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use crate::whole_file;
 
-/// A folder that belongs to one run.
+/// A folder that belongs to one run. What cannot be written into it is [`Error::Unwritable`].
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -56,9 +56,6 @@ impl RunFolder {
     }
 
     /// Makes the next numbered folder under `parent`, as in `runs/0007-policy-evaluation`.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub fn numbered(parent: &Path, name: &str) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable { path: parent.to_owned(), source };
         fs::create_dir_all(parent).map_err(unusable)?;
@@ -81,9 +78,6 @@ impl RunFolder {
     }
 
     /// Writes a whole file, which gets its name once it is complete; until then what had that name before stays.
-    ///
-    /// # Errors
-    /// [`Error::Unwritable`] when the disk is full.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.write_pieces(name, [Ok::<_, Error>(bytes)])
     }
@@ -110,9 +104,6 @@ impl RunFolder {
     }
 
     /// Starts a file that grows during the run with `text`, in place of what an earlier run may have left of it.
-    ///
-    /// # Errors
-    /// [`Error::Unwritable`] when the disk is full.
     pub fn growing_file_from(&self, name: &str, text: &str) -> Result<GrowingFile, Error> {
         self.open(name, |part| {
             whole_file::write(part, text.as_bytes())?;
@@ -135,9 +126,6 @@ impl RunFolder {
     }
 
     /// Starts a file that grows during the run.
-    ///
-    /// # Errors
-    /// [`Error::Unwritable`] when the disk is full.
     pub fn growing_file(&self, name: &str) -> Result<GrowingFile, Error> {
         self.open(name, |part| File::create(part))
     }
@@ -165,7 +153,7 @@ fn part_of(name: &str) -> String {
     format!("{name}.part")
 }
 
-/// A file that is not complete yet.
+/// A file that is not complete yet. Without room for more, or once it is gone, it is [`Error::Unwritable`].
 #[derive(Debug)]
 pub struct GrowingFile {
     file: File,
@@ -176,9 +164,6 @@ pub struct GrowingFile {
 
 impl GrowingFile {
     /// Writes `bytes` at its end.
-    ///
-    /// # Errors
-    /// [`Error::Unwritable`] when the disk is full or the file gone.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // A file without a name takes bytes without an error, and nobody finds them.
         let named = fs::metadata(&self.part);
@@ -186,9 +171,6 @@ impl GrowingFile {
     }
 
     /// Gives the file its name, once nothing more is to come.
-    ///
-    /// # Errors
-    /// [`Error::Unwritable`] when it cannot be renamed.
     pub fn complete(self) -> Result<(), Error> {
         fs::rename(&self.part, &self.whole).map_err(self.unwritable())
     }

@@ -31,9 +31,6 @@ impl TableColumn {
 }
 
 /// Writes a table as CSV.
-///
-/// # Errors
-/// [`Error::Unwritable`] when the disk is full.
 pub fn write_csv(path: &Path, columns: &[TableColumn]) -> Result<(), Error> {
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();

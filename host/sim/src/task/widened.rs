@@ -9,9 +9,6 @@ use std::sync::Arc;
 
 impl Task<f64> {
     /// As for `f32`. Values and gradients of a program's own problem are those of single precision.
-    ///
-    /// # Errors
-    /// Those of the task in `f32`.
     pub fn load_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Self, Diagnostic> {
         if scenario.problem.kind != ProblemKind::Own {
             return Self::load(scenario);

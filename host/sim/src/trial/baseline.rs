@@ -13,10 +13,7 @@ use crate::scenario::{AlgorithmKind, ModeKind, PrecisionKind, Scenario};
 use crate::swarm::{Baseline, MethodSwarm, RoundMethod};
 use crate::task::{OwnProblem, Task};
 
-/// The swarm of `scenario` with the method that `make` makes for its task.
-///
-/// # Errors
-/// Where a key asks for what these methods cannot do, the problem cannot be drawn, or the faults do not fit the swarm.
+/// The swarm of `scenario` with the method that `make` makes for its task, unless a key asks for what these methods cannot do.
 pub(super) fn swarm_with(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
@@ -44,9 +41,6 @@ pub(super) fn swarm_with(
 }
 
 /// The method of `scenario` on its task, where it is one of fabswarm's own.
-///
-/// # Errors
-/// Where only a program has it.
 pub(super) fn make(
     scenario: &Scenario,
     task: &Rc<Task<f64>>,

@@ -42,9 +42,6 @@ pub fn build(scenario: &Scenario) -> Result<Box<dyn Swarm>, BuildError> {
 }
 
 /// As [`build`], in a program that may bring a problem of its own.
-///
-/// # Errors
-/// Those of [`build`].
 pub fn build_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Box<dyn Swarm>, BuildError> {
     if scenario.swarm.boards != crate::scenario::IN_PROCESS {
         return Err(Diagnostic::new(
@@ -94,9 +91,6 @@ pub fn build_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<Box<d
 }
 
 /// As [`build_with`], with the method that `make` makes for the problem of all agents.
-///
-/// # Errors
-/// Those of [`build_with`] and of `make`.
 pub fn build_with_method(
     scenario: &Scenario,
     own: Option<&OwnProblem>,
@@ -217,9 +211,6 @@ pub fn exact_agents(scenario: &Scenario) -> Result<ExactAgents, BuildError> {
 }
 
 /// As [`exact_agents`], in a program that may bring a problem of its own.
-///
-/// # Errors
-/// Those of [`exact_agents`].
 pub fn exact_agents_with(scenario: &Scenario, own: Option<&OwnProblem>) -> Result<ExactAgents, BuildError> {
     let mut source = checked_source(scenario)?;
     let swarm = &scenario.swarm;

@@ -17,10 +17,7 @@ const HEARD_BYTES: f64 = 4.0;
 const FRAME_WORD_BYTES: f64 = 8.0;
 const FRAME_BYTES: f64 = 128.0;
 
-/// Checks that what `scenario` describes fits into what is free.
-///
-/// # Errors
-/// Where it does not, with how many agents would.
+/// Checks that what `scenario` describes fits into what is free. Where it does not, the error says how many agents would.
 pub(super) fn check(scenario: &Scenario) -> Result<(), Diagnostic> {
     process_memory::free_bytes().map_or(Ok(()), |free| check_against(scenario, free as f64))
 }

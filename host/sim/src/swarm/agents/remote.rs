@@ -83,14 +83,14 @@ pub trait BoardReports {
 ///
 /// The agents with the same numbers in this process are their shadows. Shadows go first; boards follow, and must send the same frames
 /// and reach the same state, bit for bit. A board receives a frame of another board only after that board has sent it.
+///
+/// # Errors
+/// Methods that wait for a board fail if it is lost or diverges from its shadow.
 pub trait Remote: BoardReports + fmt::Debug {
     /// Whether `agent` runs on a board.
     fn is_remote(&self, agent: usize) -> bool;
 
     /// Kills a board once it has caught up with its shadow, and erases its stored state unless `keeps_memory`.
-    ///
-    /// # Errors
-    /// If a board is lost or diverges from its shadow.
     fn kill(&mut self, agent: usize, keeps_memory: bool) -> Result<(), SwarmError>;
 
     /// Restarts a killed board in `round`, with the state it has stored.
@@ -103,9 +103,6 @@ pub trait Remote: BoardReports + fmt::Debug {
     fn take_changes(&mut self) -> Vec<BoardChange>;
 
     /// Suspends a board once it has caught up with its shadow.
-    ///
-    /// # Errors
-    /// If a board is lost or diverges from its shadow.
     fn freeze(&mut self, agent: usize) -> Result<(), SwarmError>;
 
     /// Resumes a frozen board.
@@ -118,24 +115,15 @@ pub trait Remote: BoardReports + fmt::Debug {
     fn shadow_received(&mut self, agent: usize, sender: usize, frame: &[u8]);
 
     /// Returns the fresh reading that a board takes in its present round, if it has a sensor; waits until the board is in that round.
-    ///
-    /// # Errors
-    /// If a board is lost or diverges from its shadow.
     fn reading(&mut self, agent: usize) -> Result<Option<f32>, SwarmError>;
 
     /// Records the end of a round of a board's shadow.
     fn shadow_ended_round(&mut self, agent: usize, round: ShadowRound);
 
     /// Lets boards follow their shadows until none is too far behind.
-    ///
-    /// # Errors
-    /// If a board is lost or diverges from its shadow.
     fn follow(&mut self) -> Result<(), SwarmError>;
 
     /// Waits until all boards have caught up with their shadows.
-    ///
-    /// # Errors
-    /// If a board is lost or diverges from its shadow.
     fn catch_up(&mut self) -> Result<(), SwarmError>;
 
     /// The state of the board of `agent`, if it runs on one.
