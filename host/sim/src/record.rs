@@ -100,7 +100,7 @@ impl Recorder {
         self.csv.finish()?;
         figure::write(&self.folder, caption, summary.error.rounds_to_one_percent, &self.curve)?;
         self.folder.write("summary.json", summary.to_json().as_bytes())?;
-        Ok((self.folder.into_path(), self.curve))
+        Ok((self.folder.path().to_owned(), self.curve))
     }
 }
 

@@ -23,7 +23,7 @@ impl RunFolder {
     pub fn at(path: &Path) -> Result<Self, Error> {
         Self::check_is_free(path)?;
         fs::create_dir_all(path).map_err(|source| Error::Unusable { path: path.to_owned(), source })?;
-        Self::locked(path)
+        Self::again(path)
     }
 
     /// Checks that `path` could be taken: that nothing is there, or an empty folder.
@@ -39,15 +39,11 @@ impl RunFolder {
         }
     }
 
-    /// Takes the folder of an earlier run again, to go on with it.
+    /// Takes a folder that is there, as that of an earlier run to go on with it.
     ///
     /// # Errors
-    /// When that run is still in progress.
+    /// When another process is writing to it.
     pub fn again(path: &Path) -> Result<Self, Error> {
-        Self::locked(path)
-    }
-
-    fn locked(path: &Path) -> Result<Self, Error> {
         let lock = File::open(path).ok();
         if let Some(Err(TryLockError::WouldBlock)) = lock.as_ref().map(File::try_lock) {
             return Err(Error::Busy { path: path.to_owned() });
@@ -69,7 +65,7 @@ impl RunFolder {
             number = number.saturating_add(1);
             let path = parent.join(format!("{number:04}-{name}"));
             match fs::create_dir(&path) {
-                Ok(()) => return Self::locked(&path),
+                Ok(()) => return Self::again(&path),
                 // Another run took that number first.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => {}
                 Err(error) => return Err(unusable(error)),
@@ -141,10 +137,6 @@ impl RunFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    pub(super) fn into_path(self) -> PathBuf {
-        self.path
     }
 }
 
