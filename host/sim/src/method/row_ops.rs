@@ -12,10 +12,8 @@ pub trait RowOps {
     /// The states of all agents.
     type Value: Clone;
 
-    /// `A·v`.
-    fn pull(&mut self, v: &Self::Value) -> Self::Value;
-    /// `B·v`.
-    fn push(&mut self, v: &Self::Value) -> Self::Value;
+    /// `A·v` or `B·v`.
+    fn mix(&mut self, matrix: Matrix, v: &Self::Value) -> Self::Value;
     /// `B·w` for one push-sum weight per agent.
     fn push_weights(&mut self, w: &[f64]) -> Vec<f64>;
     /// `v − s·η∘t`, with the step size η of each word.
@@ -24,18 +22,22 @@ pub trait RowOps {
     fn add(&mut self, v: &Self::Value, scale: f64, u: &Self::Value) -> Self::Value;
     /// Each row of `v` over its weight.
     fn divide(&mut self, v: &Self::Value, w: &[f64]) -> Self::Value;
-    /// Rows brought back into the set that the problem allows.
-    fn project(&mut self, v: &Self::Value) -> Self::Value;
+    /// Rows brought back into the set that the problem allows, where it has bounds.
+    fn project(&mut self, v: &Self::Value) -> Self::Value {
+        v.clone()
+    }
     /// Local gradients, with the noise of this round.
     fn gradient(&mut self, v: &Self::Value) -> Self::Value;
     /// Local gradients at another point with the noise of the last ones.
-    fn gradient_again(&mut self, v: &Self::Value) -> Self::Value;
+    fn gradient_again(&mut self, v: &Self::Value) -> Self::Value {
+        self.gradient(v)
+    }
     /// Number of agents.
     fn agents(&self) -> usize;
 
     /// `B·t + d⁺ − d`, the tracker of all methods that track gradients.
     fn track(&mut self, t: &Self::Value, newest: &Self::Value, last: &Self::Value) -> Self::Value {
-        let pushed = self.push(t);
+        let pushed = self.mix(Matrix::Push, t);
         let added = self.add(&pushed, 1.0, newest);
         self.add(&added, -1.0, last)
     }
@@ -66,23 +68,15 @@ impl<O: Oracle> Arrays<O> {
     pub fn begin_round(&mut self) {
         self.links = self.network.next_round();
     }
-
-    fn mix(&mut self, matrix: Matrix, v: &[f64]) -> Vec<f64> {
-        let (words, first) = (self.oracle.words(), self.oracle.first_exchanged());
-        self.network.count(&self.links, words - first);
-        self.links.mix(matrix, v, words, first)
-    }
 }
 
 impl<O: Oracle> RowOps for Arrays<O> {
     type Value = Vec<f64>;
 
-    fn pull(&mut self, v: &Vec<f64>) -> Vec<f64> {
-        self.mix(Matrix::Pull, v)
-    }
-
-    fn push(&mut self, v: &Vec<f64>) -> Vec<f64> {
-        self.mix(Matrix::Push, v)
+    fn mix(&mut self, matrix: Matrix, v: &Vec<f64>) -> Vec<f64> {
+        let (words, first) = (self.oracle.words(), self.oracle.first_exchanged());
+        self.network.count(&self.links, words - first);
+        self.links.mix(matrix, v, words, first)
     }
 
     fn push_weights(&mut self, w: &[f64]) -> Vec<f64> {

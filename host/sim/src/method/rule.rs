@@ -9,6 +9,7 @@
 //!
 //! They differ in where u descends, and whether along the tracker t.
 
+use super::links::Matrix;
 use super::row_ops::RowOps;
 
 /// A method of one level.
@@ -76,22 +77,22 @@ impl<V: Clone> Rule<V> {
         self.rounds += 1;
         self.u = match self.kind {
             RuleKind::PushPull => {
-                let pulled = ops.pull(&self.u);
+                let pulled = ops.mix(Matrix::Pull, &self.u);
                 let descended = ops.descend(&pulled, &self.t, 1.0);
                 ops.project(&descended)
             }
-            RuleKind::SubgradientPush => ops.push(&self.u),
+            RuleKind::SubgradientPush => ops.mix(Matrix::Push, &self.u),
             RuleKind::PushSgd => {
                 let d = ops.gradient(&self.z);
                 let descended = ops.descend(&self.u, &d, 1.0);
-                ops.push(&descended)
+                ops.mix(Matrix::Push, &descended)
             }
             RuleKind::PushDiging | RuleKind::PushAsgd => {
                 let descended = ops.descend(&self.u, &self.t, 1.0);
-                ops.push(&descended)
+                ops.mix(Matrix::Push, &descended)
             }
             RuleKind::PushSaga => {
-                let pushed = ops.push(&self.u);
+                let pushed = ops.mix(Matrix::Push, &self.u);
                 ops.descend(&pushed, &self.t, 1.0)
             }
         };

@@ -65,11 +65,6 @@ impl<'a> Tape<'a> {
         TapeValue(self.values.len() - 1)
     }
 
-    fn mix(&mut self, matrix: Matrix, v: TapeValue) -> TapeValue {
-        let mixed = self.links.mix(matrix, &self.values[v.0], self.lower.words(), 0);
-        self.write(Operation::Mixed(matrix, Rc::clone(&self.links), v.0), mixed)
-    }
-
     /// The derivative in x of a function whose derivative in `of` is `derivative`: $\bar x = (\partial y / \partial x)^\top \bar y$,
     /// across all agents and all rounds on the tape.
     pub fn differentiate(&self, of: TapeValue, derivative: Vec<f64>) -> Vec<f64> {
@@ -113,12 +108,9 @@ impl<'a> Tape<'a> {
 impl RowOps for Tape<'_> {
     type Value = TapeValue;
 
-    fn pull(&mut self, v: &TapeValue) -> TapeValue {
-        self.mix(Matrix::Pull, *v)
-    }
-
-    fn push(&mut self, v: &TapeValue) -> TapeValue {
-        self.mix(Matrix::Push, *v)
+    fn mix(&mut self, matrix: Matrix, v: &TapeValue) -> TapeValue {
+        let mixed = self.links.mix(matrix, &self.values[v.0], self.lower.words(), 0);
+        self.write(Operation::Mixed(matrix, Rc::clone(&self.links), v.0), mixed)
     }
 
     fn push_weights(&mut self, w: &[f64]) -> Vec<f64> {
@@ -140,18 +132,9 @@ impl RowOps for Tape<'_> {
         self.write(Operation::Divided(v.0, w.to_vec()), value)
     }
 
-    /// The lower level has no bounds.
-    fn project(&mut self, v: &TapeValue) -> TapeValue {
-        *v
-    }
-
     fn gradient(&mut self, v: &TapeValue) -> TapeValue {
         let value = self.lower.gradients_at(self.x, &self.values[v.0], self.round);
         self.write(Operation::Gradient(v.0), value)
-    }
-
-    fn gradient_again(&mut self, v: &TapeValue) -> TapeValue {
-        self.gradient(v)
     }
 
     fn agents(&self) -> usize {
