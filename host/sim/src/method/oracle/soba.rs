@@ -40,12 +40,12 @@ impl Oracle for SobaDirection {
     }
 
     fn gradients(&mut self, network: &mut Network, rows: &[f64]) -> Vec<f64> {
-        let split = |part: fn(&Shape, &[f64]) -> Vec<f64>| -> Vec<f64> {
-            rows.chunks_exact(self.words()).flat_map(|row| part(&self.shape, row)).collect()
-        };
-        let x = split(|shape, row| shape.split(row).0.to_vec());
-        let y = split(|shape, row| shape.split(row).1.to_vec());
-        let v = split(|shape, row| shape.split(row).2.to_vec());
+        let (mut x, mut y, mut v) = (Vec::new(), Vec::new(), Vec::new());
+        for (of_x, of_y, of_v) in rows.chunks_exact(self.words()).map(|row| self.shape.split(row)) {
+            x.extend(of_x);
+            y.extend(of_y);
+            v.extend(of_v);
+        }
         let lower = self.lower.gradients_at(&x, &y, network.round());
         let (mut dx, dy) = self.lower.upper_gradients(&x, &y);
         let (cross, mut dv) = self.lower.second_derivatives(&x, &y, &v);
