@@ -23,16 +23,14 @@ impl Curve {
 
     pub(super) fn push(&mut self, metrics: Metrics) {
         if self.pushed.is_multiple_of(self.stride) {
-            if self.points.len() == Self::MOST {
+            self.points.push(metrics);
+            if self.points.len() > Self::MOST {
                 let mut index = 0;
                 self.points.retain(|_| {
                     index += 1;
                     index % 2 == 1
                 });
                 self.stride *= 2;
-            }
-            if self.pushed.is_multiple_of(self.stride) {
-                self.points.push(metrics);
             }
         }
         self.pushed += 1;
