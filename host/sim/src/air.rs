@@ -102,15 +102,14 @@ impl Air {
         }
         let faults = LinkFaults::new(&scenario.faults, agents)?;
         let outages = Outages::new(&scenario.faults, agents)?;
-        let intruder = Intruder::new(&scenario.intruder, agents, seed);
         Ok(Self {
             seed,
             agents,
             source: LinkSource::new(scenario)?,
-            is_clear: faults.is_none() && outages.is_empty() && intruder.is_none(),
+            is_clear: scenario.faults.are_none() && !scenario.intruder.is_on_air(),
             faults,
             outages,
-            intruder,
+            intruder: Intruder::new(&scenario.intruder, agents, seed),
             transmissions: Transmissions::new(agents),
             is_delivered: false,
             waiting: BTreeMap::new(),

@@ -18,7 +18,7 @@ pub use intruder::Intruder;
 pub use outages::Outages;
 
 use super::counters::LossCause;
-use crate::scenario;
+use crate::scenario::FaultsSection;
 
 /// Longest run of damaged bytes.
 const DAMAGED_BYTES_MAX: u32 = 4;
@@ -26,12 +26,8 @@ const DAMAGED_BYTES_MAX: u32 = 4;
 /// The faults of all links.
 #[derive(Clone, Debug)]
 pub(super) struct LinkFaults {
-    iid_loss: f64,
+    settings: FaultsSection,
     bursts: Option<Bursts>,
-    duplication: f64,
-    damage: f64,
-    delay_max: u32,
-    reordering: f64,
 }
 
 /// How a copy comes through.
@@ -42,24 +38,11 @@ pub(super) struct CopyTransit {
 }
 
 impl LinkFaults {
-    pub(super) fn new(faults: &scenario::FaultsSection, agents: usize) -> Result<Self, Diagnostic> {
+    pub(super) fn new(faults: &FaultsSection, agents: usize) -> Result<Self, Diagnostic> {
         let bursts = (faults.burst_loss > 0.0)
             .then(|| Bursts::new(faults.burst_loss, faults.burst_rounds, agents * agents))
             .transpose()?;
-        Ok(Self {
-            iid_loss: faults.iid_loss,
-            bursts,
-            duplication: faults.duplication,
-            damage: faults.bit_corruption,
-            delay_max: faults.delay_rounds,
-            reordering: faults.reordering,
-        })
-    }
-
-    /// Whether there are no faults.
-    pub(super) fn is_none(&self) -> bool {
-        let shares = [self.iid_loss, self.duplication, self.damage, self.reordering];
-        shares == [0.0; 4] && self.bursts.is_none() && self.delay_max == 0
+        Ok(Self { settings: faults.clone(), bursts })
     }
 
     /// Takes a copy through the chain. It comes through once or twice, or is lost.
@@ -69,7 +52,7 @@ impl LinkFaults {
         slot: u32,
         stream: &mut Stream,
     ) -> Result<(CopyTransit, Option<CopyTransit>), LossCause> {
-        if happens(self.iid_loss, stream) {
+        if happens(self.settings.iid_loss, stream) {
             return Err(LossCause::Iid);
         }
         if let Some(bursts) = &mut self.bursts
@@ -77,13 +60,14 @@ impl LinkFaults {
         {
             return Err(LossCause::Burst);
         }
-        let second = happens(self.duplication, stream).then(|| self.passage(stream));
+        let second = happens(self.settings.duplication, stream).then(|| self.passage(stream));
         Ok((self.passage(stream), second))
     }
 
     fn passage(&self, stream: &mut Stream) -> CopyTransit {
-        let is_damaged = happens(self.damage, stream);
-        let delay = if self.delay_max > 0 { stream.below(self.delay_max + 1) } else { 0 };
+        let is_damaged = happens(self.settings.bit_corruption, stream);
+        let most = self.settings.delay_rounds;
+        let delay = if most > 0 { stream.below(most + 1) } else { 0 };
         CopyTransit { delay, is_damaged }
     }
 
@@ -91,7 +75,7 @@ impl LinkFaults {
     pub(super) fn reorder<T>(&self, arrivals: &mut [T], stream: &mut Stream) -> u64 {
         let mut changes = 0;
         for place in 1..arrivals.len() {
-            if happens(self.reordering, stream) {
+            if happens(self.settings.reordering, stream) {
                 arrivals.swap(place - 1, place);
                 changes += 1;
             }
