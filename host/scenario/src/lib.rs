@@ -82,6 +82,15 @@ impl FaultsSection {
     pub fn are_none(&self) -> bool {
         !self.lose_frames() && [self.duplication, self.reordering] == [0.0; 2]
     }
+
+    /// The key, agent and first round of every outage, in the order of the file.
+    pub fn outages(&self) -> impl Iterator<Item = (&'static str, usize, u32)> {
+        let radio_off =
+            self.radio_off.0.iter().map(|silence| ("faults.radio_off", silence.agent, silence.from));
+        let frozen = self.frozen.0.iter().map(|freeze| ("faults.frozen", freeze.agent, freeze.from));
+        let crashes = self.crashes.0.iter().map(|crash| ("faults.crashes", crash.agent, crash.round));
+        radio_off.chain(frozen).chain(crashes)
+    }
 }
 
 impl IntruderSection {
@@ -136,16 +145,8 @@ impl Scenario {
     /// The outages that begin in round `rounds` or later, so never in a run of that length. Each is written as
     /// `key agent@round`, in the order of the file.
     pub fn outages_from(&self, rounds: u64) -> Vec<String> {
-        let radio_off =
-            self.faults.radio_off.0.iter().map(|silence| ("faults.radio_off", silence.agent, silence.from));
-        let frozen = self.faults.frozen.0.iter().map(|freeze| ("faults.frozen", freeze.agent, freeze.from));
-        let crashes = self.faults.crashes.0.iter().map(|crash| ("faults.crashes", crash.agent, crash.round));
-        radio_off
-            .chain(frozen)
-            .chain(crashes)
-            .filter(|&(_, _, round)| u64::from(round) >= rounds)
-            .map(|(key, agent, round)| format!("{key} {agent}@{round}"))
-            .collect()
+        let late = self.faults.outages().filter(|&(_, _, round)| u64::from(round) >= rounds);
+        late.map(|(key, agent, round)| format!("{key} {agent}@{round}")).collect()
     }
 }
 

@@ -16,16 +16,10 @@ pub struct Outages {
 
 impl Outages {
     pub(in super::super) fn new(faults: &FaultsSection, agents: usize) -> Result<Self, Diagnostic> {
-        let exists = |key: &str, agent: usize| {
-            if agent < agents {
-                return Ok(());
-            }
+        if let Some((key, agent, _)) = faults.outages().find(|&(_, agent, _)| agent >= agents) {
             let what = format!("{key} names agent {agent}, and the swarm has agents 0 to {}", agents - 1);
-            Err(Diagnostic::new(what, "correct the number, or raise swarm.agents"))
-        };
-        faults.radio_off.0.iter().try_for_each(|silence| exists("faults.radio_off", silence.agent))?;
-        faults.frozen.0.iter().try_for_each(|freeze| exists("faults.frozen", freeze.agent))?;
-        faults.crashes.0.iter().try_for_each(|crash| exists("faults.crashes", crash.agent))?;
+            return Err(Diagnostic::new(what, "correct the number, or raise swarm.agents"));
+        }
         let mut crashes = faults.crashes.0.clone();
         crashes.sort_by_key(|crash| (crash.agent, crash.round));
         for pair in crashes.windows(2) {
