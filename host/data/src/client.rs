@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fabswarm_diagnostic::Diagnostic;
+use fabswarm_sim::cache_folder::bytes_below;
 
 use super::catalogue::{Entry, File, Package, PackageManager};
 use super::error::io_error;
@@ -136,7 +137,7 @@ pub(super) fn download(
             Some(status) => break status,
             None => std::thread::sleep(POLL),
         }
-        progress(size_of(workplace).min(package.bytes));
+        progress(bytes_below(workplace).min(package.bytes));
     };
     if !status.success() {
         let line = words.iter().copied().chain(client.arguments(&package.spec)).collect::<Vec<_>>().join(" ");
@@ -162,19 +163,6 @@ fn find_archive(folder: &Path, client: PackageManager) -> Option<PathBuf> {
     let paths = fs::read_dir(folder).ok()?.filter_map(|item| Some(item.ok()?.path()));
     let wanted = client.archive_extension();
     paths.filter(|path| path.extension().is_some_and(|extension| extension == wanted)).min()
-}
-
-/// The size of everything in a folder; files that disappear meanwhile count as empty.
-fn size_of(folder: &Path) -> u64 {
-    let Ok(items) = fs::read_dir(folder) else { return 0 };
-    items
-        .filter_map(Result::ok)
-        .map(|item| match item.metadata() {
-            Ok(metadata) if metadata.is_dir() => size_of(&item.path()),
-            Ok(metadata) => metadata.len(),
-            Err(_) => 0,
-        })
-        .sum()
 }
 
 fn last_lines(log: &Path) -> String {

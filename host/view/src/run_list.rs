@@ -1,5 +1,6 @@
 //! The runs in a folder.
 
+use fabswarm_sim::cache_folder::bytes_below;
 use fabswarm_sim::record::{Error, RunFolder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -68,20 +69,9 @@ fn listed(path: &Path) -> Option<ListedRun> {
         path: path.to_owned(),
         state,
         summary: summary.unwrap_or_else(|| Value::Object(serde_json::Map::new())),
-        bytes: size(path),
+        bytes: bytes_below(path),
         changed,
     })
-}
-
-/// Size of all files below `path`.
-fn size(path: &Path) -> u64 {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let sizes = entries.map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
-    });
-    sizes.sum()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::CacheState;
 use crate::catalogue::{self, EntryKind, PackageManager};
+use fabswarm_sim::cache_folder::bytes_below;
 
 /// sha256 of "abc".
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -203,17 +204,6 @@ fn zip_of(path: &str, content: &[u8]) -> Vec<u8> {
     zip.start_file(path, zip::write::SimpleFileOptions::default()).unwrap();
     io::Write::write_all(&mut zip, content).unwrap();
     zip.finish().unwrap().into_inner()
-}
-
-/// Bytes below the entry's folder.
-fn bytes_below(folder: &Path) -> u64 {
-    fs::read_dir(folder)
-        .unwrap()
-        .map(|item| {
-            let path = item.unwrap().path();
-            if path.is_dir() { bytes_below(&path) } else { path.metadata().unwrap().len() }
-        })
-        .sum()
 }
 
 #[test]
