@@ -47,7 +47,12 @@ pub struct RunWatch {
 }
 
 enum WatchEvent {
-    Frames(RoundFrames),
+    /// The sender and bytes of each frame of a round.
+    Frames {
+        round: u32,
+        elapsed: Duration,
+        frames: Vec<(u32, Vec<u8>)>,
+    },
     Row(Metrics, ErrorKind, BTreeMap<&'static str, u64>, Duration),
     /// Where there is somebody to reply to, the message is on disk when the reply comes.
     Message(RunMessage, Option<SyncSender<()>>),
@@ -57,15 +62,6 @@ enum WatchEvent {
         is_logged: bool,
     },
     End(RunMessage),
-}
-
-#[derive(Default)]
-struct RoundFrames {
-    round: u32,
-    elapsed: Duration,
-    bytes: Vec<u8>,
-    /// The sender of each, and where it ends.
-    ends: Vec<(u32, usize)>,
 }
 
 impl RunWatch {
@@ -187,9 +183,7 @@ impl RunWatch {
             _ => Ok(()),
         }
     }
-}
 
-impl RunWatch {
     /// Logs the frames of the round that has ended, if there is room for all of them: a log has whole rounds.
     fn log_frames(&mut self, swarm: &dyn Swarm) {
         let round = swarm.round();
@@ -200,13 +194,9 @@ impl RunWatch {
             return;
         };
         self.frame_room = room;
-        let mut frames =
-            RoundFrames { round: round as u32, elapsed: self.elapsed(), ..RoundFrames::default() };
-        for (sender, frame) in air.broadcasts() {
-            frames.bytes.extend_from_slice(frame);
-            frames.ends.push((sender as u32, frames.bytes.len()));
-        }
-        let _ = self.sender.send(WatchEvent::Frames(frames));
+        let frames = air.broadcasts().map(|(sender, frame)| (sender as u32, frame.to_vec())).collect();
+        let event = WatchEvent::Frames { round: round as u32, elapsed: self.elapsed(), frames };
+        let _ = self.sender.send(event);
     }
 }
 
@@ -262,11 +252,9 @@ impl Publisher {
     fn run(mut self, events: &Receiver<WatchEvent>) -> Result<(), Error> {
         loop {
             match events.recv_timeout(Self::LOOK_EVERY) {
-                Ok(WatchEvent::Frames(frames)) => {
-                    let mut start = 0;
-                    for (sender, end) in frames.ends {
-                        self.log.push_frame(sender, frames.round, &frames.bytes[start..end], frames.elapsed);
-                        start = end;
+                Ok(WatchEvent::Frames { round, elapsed, frames }) => {
+                    for (sender, frame) in frames {
+                        self.log.push_frame(sender, round, &frame, elapsed);
                     }
                     self.log.flush_if_due();
                 }
@@ -276,8 +264,9 @@ impl Publisher {
                 Ok(WatchEvent::View { view, elapsed, is_logged }) => {
                     let started = Instant::now();
                     self.tell_changes(&view, elapsed);
-                    if is_logged {
-                        self.log_scene(&view, elapsed);
+                    if is_logged && view.round >= self.next_scene {
+                        self.next_scene = next_scene(view.round, view.agents.len());
+                        self.log.push(&message::scene(&view, elapsed, self.began));
                     }
                     let message = self.encoder.encode(&view, elapsed);
                     self.tell(message, is_logged);
@@ -308,14 +297,6 @@ impl Publisher {
         }
         if let Some(audience) = &self.audience {
             audience.publish(message);
-        }
-    }
-
-    /// Logs a view as a scene, where the log is due for one.
-    fn log_scene(&mut self, view: &SwarmView, elapsed: Duration) {
-        if view.round >= self.next_scene {
-            self.next_scene = next_scene(view.round, view.agents.len());
-            self.log.push(&message::scene(view, elapsed, self.began));
         }
     }
 
