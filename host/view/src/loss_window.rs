@@ -6,14 +6,8 @@ use std::collections::HashMap;
 /// Tracks the counts of links from view to view.
 #[derive(Debug, Default)]
 pub(crate) struct LossWindow {
-    links: HashMap<(u32, u32), RecentLoss>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct RecentLoss {
-    copies: u64,
-    lost: u64,
-    share: f64,
+    /// Copies that each link carried, those that it lost, and the share that it lost lately.
+    links: HashMap<(u32, u32), (u64, u64, f64)>,
 }
 
 impl LossWindow {
@@ -26,7 +20,7 @@ impl LossWindow {
             return None;
         }
         let known = self.links.get(&(link.receiver, link.sender)).copied();
-        let RecentLoss { copies, lost, share } = known.unwrap_or_default();
+        let (copies, lost, share) = known.unwrap_or_default();
         let new_copies = link.copies.saturating_sub(copies);
         let new_share = link.lost.saturating_sub(lost) as f64 / (new_copies as f64).max(1.0);
         let kept = match known {
@@ -34,8 +28,7 @@ impl LossWindow {
             None => 0.0,
         };
         let share = kept * share + (1.0 - kept) * new_share;
-        let now = RecentLoss { copies: link.copies, lost: link.lost, share };
-        self.links.insert((link.receiver, link.sender), now);
+        self.links.insert((link.receiver, link.sender), (link.copies, link.lost, share));
         Some(share)
     }
 }

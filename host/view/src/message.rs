@@ -285,12 +285,8 @@ pub(crate) fn log(
 
 /// The last message of a run.
 pub(crate) fn end(summary: &RunSummary, elapsed: Duration) -> RunMessage {
-    RunMessage {
-        topic: Topic::End,
-        round: summary.common.rounds,
-        elapsed,
-        json: json(&ViewMessage::End { summary }),
-    }
+    let json = json(&ViewMessage::End { summary });
+    RunMessage { topic: Topic::End, round: summary.common.rounds, elapsed, json }
 }
 
 #[cfg(test)]

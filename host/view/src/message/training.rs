@@ -49,12 +49,8 @@ pub fn evaluation(
 /// The last message of a training run, with the text of its `summary.json`.
 pub fn end(summary: &str, round: u64, elapsed: Duration) -> RunMessage {
     let summary = serde_json::from_str(summary).unwrap_or(Value::Null);
-    RunMessage {
-        topic: Topic::End,
-        round,
-        elapsed,
-        json: json!({"type": "end", "summary": summary}).to_string(),
-    }
+    let json = json!({"type": "end", "summary": summary}).to_string();
+    RunMessage { topic: Topic::End, round, elapsed, json }
 }
 
 #[cfg(test)]
