@@ -87,16 +87,16 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes the answer.
-    pub fn keep_answer(&self, answer: &Answer) -> Result<(), Error> {
+    /// Completes the folder and gives its path and the curve that was drawn.
+    pub fn finish(
+        self,
+        answer: &Answer,
+        summary: &RunSummary,
+        caption: &Caption,
+    ) -> Result<(PathBuf, Curve), Error> {
         let name = "answer.npz";
         let unwritable = |source| Error::Unwritable { path: self.folder.path().join(name), source };
-        let bytes = answer_bytes(answer).map_err(unwritable)?;
-        self.folder.write(name, &bytes)
-    }
-
-    /// Completes the folder and gives its path and the curve that was drawn.
-    pub fn finish(self, summary: &RunSummary, caption: &Caption) -> Result<(PathBuf, Curve), Error> {
+        self.folder.write(name, &answer_bytes(answer).map_err(unwritable)?)?;
         self.csv.finish()?;
         figure::write(&self.folder, caption, summary.error.rounds_to_one_percent, &self.curve)?;
         self.folder.write("summary.json", summary.to_json().as_bytes())?;

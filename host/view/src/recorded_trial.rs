@@ -68,15 +68,16 @@ impl<'a> RecordedTrial<'a> {
         let unrecorded = |error: record::Error| Diagnostic::bare(error.to_string());
         let outcome = trial::run(scenario, swarm, Some(&mut recorder), &mut observers, interrupted)
             .map_err(unrecorded)?;
-        recorder.keep_answer(&swarm.answer()).map_err(unrecorded)?;
-        let (folder, curve) =
-            recorder.finish(&outcome.summary, &Caption::of(scenario)).map_err(unrecorded)?;
+        let finished = recorder.finish(&swarm.answer(), &outcome.summary, &Caption::of(scenario));
+        let (folder, curve) = finished.map_err(unrecorded)?;
         let last = message::end(&outcome.summary, observers.watch.elapsed());
         observers.watch.end(last).map_err(unrecorded)?;
         let logs = folder.join("boards");
         let kept = swarm.boards().map_or(Ok(()), |boards| boards.keep_logs(&logs));
         kept.map_err(|error| unwritable(&logs, &error))?;
-        write_report(&folder)?;
+        let report = folder.join(REPORT_FILE);
+        fs::write(&report, report::of_run(&RunFiles::read(&folder)?))
+            .map_err(|error| unwritable(&report, &error))?;
         Ok(TrialArtifacts { outcome, folder, curve })
     }
 }
@@ -84,13 +85,6 @@ impl<'a> RecordedTrial<'a> {
 fn unwritable(path: &Path, error: &io::Error) -> Diagnostic {
     let what = format!("cannot write {}: {error}", path.display());
     Diagnostic::new(what, "see that the disk is not full and the folder still there")
-}
-
-/// Writes the report of the run in `folder`.
-fn write_report(folder: &Path) -> Result<(), Diagnostic> {
-    let path = folder.join(REPORT_FILE);
-    let page = report::of_run(&RunFiles::read(folder)?);
-    fs::write(&path, page).map_err(|error| unwritable(&path, &error))
 }
 
 /// Passes rounds to the log and to another observer.

@@ -12,7 +12,7 @@ fn run_into(folder: &Path, scenario: &Scenario) -> TrialOutcome {
     let mut swarm = build(scenario).unwrap();
     let interrupted = AtomicBool::new(false);
     let outcome = run(scenario, swarm.as_mut(), Some(&mut recorder), &mut NoObserver, &interrupted).unwrap();
-    recorder.finish(&outcome.summary, &Caption::of(scenario)).unwrap();
+    recorder.finish(&swarm.answer(), &outcome.summary, &Caption::of(scenario)).unwrap();
     outcome
 }
 
