@@ -54,7 +54,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, Error> {
         };
         let Some(value) = item.as_value() else {
             let what = format!("{path} = {} has the wrong type", shown(item));
-            return Err(origin.refuse(what, format!("give {} instead of a table", known.kind.name())));
+            return Err(origin.refuse(what, format!("give {} instead of a table", known.kind.names()[0])));
         };
         check(known, value, &origin)?;
         settings.push(Assignment { path: known.path, value: value.clone() });
@@ -99,15 +99,14 @@ pub(super) fn check(key: &ScenarioKey, value: &Value, origin: &ValueSource) -> R
     }
     let kind = ValueKind::of(value);
     if kind != Some(key.kind) && (kind, key.kind) != (Some(ValueKind::Integer), ValueKind::Float) {
-        let got = kind.map_or(value.type_name(), ValueKind::given);
+        let got = kind.map_or(value.type_name(), |kind| kind.names()[1]);
         let is_list = value.as_str().is_some_and(|text| text.contains("..") || text.contains(','));
         let remedy = match origin {
             ValueSource::Flag(_) if is_list => "give one number; `fabswarm sweep` takes lists".to_owned(),
-            _ => format!(
-                "give {}{} instead of {got}",
-                key.kind.name(),
-                if key.is_optional { " or \"auto\"" } else { "" }
-            ),
+            _ => {
+                let auto = if key.is_optional { " or \"auto\"" } else { "" };
+                format!("give {}{auto} instead of {got}", key.kind.names()[0])
+            }
         };
         return refuse("has the wrong type", remedy);
     }

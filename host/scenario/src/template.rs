@@ -33,23 +33,13 @@ impl ValueKind {
         }
     }
 
-    /// The name of this kind in errors, where another kind is needed.
-    pub(super) const fn given(self) -> &'static str {
+    /// The kind as an error asks for it, and as an error says that it was given in place of another.
+    pub(super) const fn names(self) -> [&'static str; 2] {
         match self {
-            Self::Integer => "a whole number",
-            Self::Float => "a number with a decimal point",
-            Self::Boolean => "true or false",
-            Self::Text => "text",
-        }
-    }
-
-    /// The kind, as an error message asks for it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Integer => "a whole number",
-            Self::Float => "a number",
-            Self::Boolean => "true or false",
-            Self::Text => "a string in quotes",
+            Self::Integer => ["a whole number"; 2],
+            Self::Float => ["a number", "a number with a decimal point"],
+            Self::Boolean => ["true or false"; 2],
+            Self::Text => ["a string in quotes", "text"],
         }
     }
 }
