@@ -163,19 +163,6 @@ mod tests {
     use crate::catalogue::find;
 
     #[test]
-    fn absent_entries_name_the_command_that_fetches_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path());
-        let entry = find("imdb").unwrap();
-        assert_eq!(cache.state(entry), CacheState::Absent);
-        let message = cache.checked_folder(entry).unwrap_err().to_string();
-        assert!(
-            message.contains("reviews.json") && message.contains("fabswarm data fetch imdb"),
-            "{message}"
-        );
-    }
-
-    #[test]
     fn damaged_files_are_named_with_both_hashes_and_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path());

@@ -174,9 +174,6 @@ mod tests {
                 assert_eq!(shard.validation.len(), all.div_ceil(validation_one_in));
             }
         }
-        let shards = deal(&labels(), 10, &how(1), &OwnColumns::default()).unwrap();
-        let corrupted = shards.iter().flat_map(|shard| &shard.corrupted).filter(|is| **is).count();
-        assert!((corrupted as f64 / 1800.0 - 0.4).abs() < 0.04, "{corrupted}");
     }
 
     #[test]

@@ -66,9 +66,4 @@ mod tests {
         assert_eq!(error.to_string(), "run 3: a.toml: no key `x`\nhelp: add it");
         assert_eq!((error.what(), error.remedy()), ("run 3: a.toml: no key `x`", Some("add it")));
     }
-
-    #[test]
-    fn message_without_remedy_is_one_line() {
-        assert_eq!(Diagnostic::bare("the disk is full").to_string(), "the disk is full");
-    }
 }

@@ -189,25 +189,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_csv_file_is_a_table_of_numbers_and_words() {
-        let text = "\u{feff}a, \"b, c\",split\r\n1,true,\"two\nlines\"\n\n,-2.5e3,train\n";
-        let table = DataTable::from_csv(Path::new("own.csv"), text).unwrap();
-        assert_eq!(table.names, ["a", "b, c", "split"]);
-        assert_eq!(table.numbers, [2, 5]);
-        assert_eq!(table.rows, [["1", "true", "two\nlines"], ["", "-2.5e3", "train"]]);
-        assert_eq!(table.number(1, 1), Ok(-2500.0));
-        assert_eq!(table.column("split"), Some(2));
-    }
-
-    #[test]
-    fn without_a_split_the_last_fifth_is_for_testing() {
-        let text: String = (0..10).map(|row| format!("{row}\n")).collect();
-        let table = DataTable::from_csv(Path::new("own.csv"), &format!("a\n{text}")).unwrap();
-        let is_test = table.is_test().unwrap();
-        assert_eq!(is_test.iter().position(|&is_test| is_test), Some(8));
-    }
-
-    #[test]
     fn inputs_that_make_agents_diverge_are_refused_by_column() {
         type Cell = fn(usize) -> f64;
         let path = Path::new("own.csv");

@@ -102,6 +102,7 @@ impl FetchMachine {
 fn a_finished_step_is_not_done_again() {
     let machine = FetchMachine::new();
     let entry = letters();
+    assert_eq!(machine.cache().state(entry), CacheState::Absent);
     machine.shelve("first@1", "package/a", b"abc");
     let message = machine.fetch(entry, false).unwrap_err().to_string();
     assert!(message.contains("npm pack second@1") && message.contains("no such package"), "{message}");

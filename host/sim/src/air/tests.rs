@@ -95,22 +95,6 @@ fn iid_loss_is_as_asked_and_counted() {
 }
 
 #[test]
-fn bursty_loss_is_as_asked_on_every_link() {
-    let bursts = complete(|scenario| {
-        (scenario.faults.burst_loss, scenario.faults.burst_rounds) = (0.3, 10.0);
-    });
-    let (air, heard) = fly(&bursts, 3000);
-    let counters = air.counters();
-    assert!((share(counters.lost.burst, counters.copies) - 0.3).abs() < 0.02);
-    assert!(counters.worst_links(1)[0].loss() < 0.5);
-    let got: Vec<u32> =
-        heard.iter().filter(|heard| (heard.1, heard.2) == (4, 7)).map(|heard| heard.0).collect();
-    let gaps: Vec<u32> = got.windows(2).map(|pair| pair[1] - pair[0] - 1).filter(|&gap| gap > 0).collect();
-    let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
-    assert!((6.0..15.0).contains(&mean), "bursts of {mean}");
-}
-
-#[test]
 fn delays_are_uniform_and_cross_slots() {
     let (air, heard) = fly(&complete(|scenario| scenario.faults.delay_rounds = 5), 1000);
     let mut by_delay = [0u64; 6];

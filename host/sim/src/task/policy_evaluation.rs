@@ -153,25 +153,3 @@ impl<S: Scalar> PolicyEvaluationData<S> {
         &self.solution
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::Scenario;
-    use fabswarm_shared::problem::Problem;
-
-    // At x*, with y = r̄ + Nx*, the upper function's total derivative in x vanishes.
-    #[test]
-    fn the_closed_form_is_a_stationary_point() {
-        let scenario = Scenario::default();
-        let chain = Chain::draw(&scenario.policy_evaluation, 5, 4);
-        let x = chain.solution();
-        let successors = chain.successors();
-        let y = chain.rewards.column_mean() + &successors * &x;
-        let data = PolicyEvaluationData::<f64>::new(&chain);
-        let (mut dx, mut dy) = (vec![0.0; 5], vec![0.0; 20]);
-        data.problem(data.shape(), 0).upper_gradient(x.as_slice(), y.as_slice(), &mut dx, &mut dy, &mut []);
-        let total = DVector::from_vec(dx) + successors.transpose() * DVector::from_vec(dy);
-        assert!(total.norm() < 1e-12, "{total}");
-    }
-}
