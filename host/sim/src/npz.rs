@@ -72,17 +72,11 @@ fn array(mut file: impl Read) -> Result<NpyArray, String> {
     if &start[..6] != b"\x93NUMPY" {
         return Err("it is not an array of NumPy".to_owned());
     }
-    let length = if start[6] == 1 {
-        let mut length = [0; 2];
-        file.read_exact(&mut length).map_err(cut)?;
-        usize::from(u16::from_le_bytes(length))
-    } else {
-        let mut length = [0; 4];
-        file.read_exact(&mut length).map_err(cut)?;
-        u32::from_le_bytes(length) as usize
-    };
+    // Format 1.0 has two bytes for the length of its header, later ones have four.
+    let mut length = [0; 4];
+    file.read_exact(&mut length[..if start[6] == 1 { 2 } else { 4 }]).map_err(cut)?;
     let mut header = String::new();
-    file.by_ref().take(length as u64).read_to_string(&mut header).map_err(cut)?;
+    file.by_ref().take(u32::from_le_bytes(length).into()).read_to_string(&mut header).map_err(cut)?;
     let after = |key: &str| header.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
     let descr =
         after("descr").and_then(|rest| rest.strip_prefix('\'')).and_then(|rest| rest.split('\'').next());
