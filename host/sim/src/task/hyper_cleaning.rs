@@ -35,7 +35,16 @@ impl<S: Scalar> HyperCleaningData<S> {
         agents: usize,
     ) -> Result<Self, Diagnostic> {
         let path = Path::new(&parameters.file);
-        let data: LabelledShards<S> = labelled_file::read_equal(path, agents)?;
+        let data: LabelledShards<S> = labelled_file::read(path, agents)?;
+        // A weight for each training sample is what a decision consists of.
+        let mut counts = data.shards.iter().map(|shard| shard.train.len()).enumerate();
+        let first = data.shards[0].train.len();
+        if let Some((agent, other)) = counts.find(|(_, count)| *count != first) {
+            let what = format!("agent 0 has {first} training samples and agent {agent} has {other}");
+            let remedy =
+                "give every agent as many: leave rows out, or drop the column `agent` to have them dealt out";
+            return Err(Diagnostic::of_file(path, what, remedy));
+        }
         if !data.knows_right && !parameters.trust_labels {
             let samples = agents * (data.shards[0].train.len() + data.shards[0].validation.len());
             return Err(labelled_file::refuse_doubtful(path, samples, "--hyper-cleaning-trust-labels true"));

@@ -88,20 +88,3 @@ pub fn refuse_doubtful(path: &Path, samples: usize, flag: &str) -> Diagnostic {
     );
     Diagnostic::of_file(path, what, remedy)
 }
-
-/// As [`read`], with as many training samples for each agent: a weight for each of them is what a decision consists of.
-pub(super) fn read_equal<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShards<S>, Diagnostic> {
-    let labelled: LabelledShards<S> = read(path, agents)?;
-    let first = labelled.shards[0].train.len();
-    match labelled.shards.iter().position(|shard| shard.train.len() != first) {
-        None => Ok(labelled),
-        Some(agent) => {
-            let other = labelled.shards[agent].train.len();
-            Err(Diagnostic::of_file(
-                path,
-                format!("agent 0 has {first} training samples and agent {agent} has {other}"),
-                "give every agent as many: leave rows out, or drop the column `agent` to have them dealt out",
-            ))
-        }
-    }
-}
