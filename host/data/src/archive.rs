@@ -14,8 +14,7 @@ type Visitor<'a> = dyn FnMut(&str, &mut dyn Read) -> io::Result<()> + 'a;
 
 /// Calls `visit` with the path and content of every file in an archive, in one pass.
 ///
-/// A tar stream is decompressed whole, wanted or not, so it may have at most `stream_limit` bytes; of a zip archive only what
-/// `visit` reads is decompressed.
+/// A tar stream is decompressed whole, so it may have at most `stream_limit` bytes; of a zip archive only what `visit` reads.
 pub(super) fn visit_members(
     tools: &Tools,
     archive: &Path,

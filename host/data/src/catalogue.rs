@@ -62,8 +62,7 @@ pub(crate) struct File {
 impl File {
     /// The most bytes that may be unpacked for this file.
     ///
-    /// This is its size. For `.gz` files the catalogue has the size of the content only; gzip adds at most a header and 5 bytes
-    /// to each block of 16 KiB that does not compress.
+    /// For `.gz` files the size is that of the content; gzip adds at most a header and 5 bytes to each block of 16 KiB.
     pub(super) fn unpacked_limit(&self) -> u64 {
         if self.name.ends_with(".gz") { self.bytes + self.bytes / 1024 + 4096 } else { self.bytes }
     }

@@ -38,8 +38,7 @@ impl PackageManager {
         }
     }
 
-    /// The arguments that download a package's archive into the current folder. The client's cache is kept there too, so that
-    /// the folder's growth shows the progress.
+    /// The arguments that download a package's archive into the current folder. Its growth, client's cache included, is the progress.
     fn arguments(self, spec: &str) -> Vec<&str> {
         match self {
             Self::Npm => vec!["pack", spec, "--silent", "--cache", "npm-cache"],

@@ -1,13 +1,11 @@
 //! Dirichlet non-IID partition: for each class, shares p ~ Dir(ρ, …, ρ) over the agents decide how its samples are split.
 //!
-//! Small ρ gives agents that have seen few classes, large ρ gives equal agents. All arithmetic goes through `libm`, so a seed
-//! means the same partition on every machine.
+//! Small ρ gives agents of few classes, large ρ equal agents. Arithmetic goes through `libm`: a seed means one partition everywhere.
 
 use fabswarm_diagnostic::Diagnostic;
 use fabswarm_shared::rng::{Purpose, Stream};
 
-/// The use of a random stream of this crate. All share one purpose of the swarm's generator and differ in its round,
-/// which has no other meaning while data is dealt out.
+/// The use of a random stream of this crate: all share one purpose and differ in the round, which is unused while data is dealt out.
 #[derive(Clone, Copy)]
 pub(super) enum DataStream {
     ClassOrder,

@@ -1,7 +1,6 @@
 //! A sample of Fashion-MNIST inside the program: tests and first steps need no network.
 //!
-//! The first 60 training and 20 test images of each class, in the order of the full set. Copyright 2017 Zalando SE, MIT licence
-//! (`sample/LICENSE`).
+//! The first 60 training and 20 test images of each class, in order. Copyright 2017 Zalando SE, MIT licence (`sample/LICENSE`).
 
 use fabswarm_diagnostic::Diagnostic;
 use flate2::read::GzDecoder;

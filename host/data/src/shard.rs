@@ -1,5 +1,4 @@
-//! The data of each agent: a share kept clean for validation, the rest with noisy labels. The noise is asymmetric: with probability
-//! cr, a class is mistaken for the one it is most like.
+//! The data of each agent: a clean share for validation, the rest with labels mistaken with probability cr for a similar class.
 
 use fabswarm_diagnostic::Diagnostic;
 

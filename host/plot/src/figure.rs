@@ -108,8 +108,7 @@ pub struct Threshold {
 }
 
 impl Panel {
-    /// A panel with `lines` over `x_label` from 0 on. Where no line changes any more for half of its width or longer, it ends
-    /// before, and its label says so.
+    /// A panel with `lines` over `x_label` from 0 on. Where no line changes for half of its width, it ends early and says so.
     pub fn new(title: &str, x_label: &str, y: Scale, lines: Vec<PlotLine>) -> Self {
         let last = lines.iter().filter_map(|line| line.points.last()).map(|point| point.x);
         let last = last.fold(f64::MIN_POSITIVE, f64::max);

@@ -1,7 +1,6 @@
 //! Figures as SVG, and the HTML pages that hold them: one palette, one rule for ticks, one function that escapes text.
 //!
-//! Every element of a figure has its colour as an attribute, so that a file shows the same everywhere, and a class, by which a
-//! page gives it another colour in dark mode.
+//! Every element of a figure has its colour as an attribute, for files, and a class, by which a page gives it another in dark mode.
 
 mod figure;
 mod page;

@@ -14,8 +14,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Values so many decades below the highest, or below 1 where a swarm diverged, are noise of the arithmetic; showing them
-    /// would flatten the rest.
+    /// Values so many decades below the highest, or below 1 where a swarm diverged, are noise that would flatten the rest.
     const MOST_DECADES: f64 = 14.0;
     /// Decades below which a scale names more than their powers.
     const FEW_DECADES: f64 = 2.0;

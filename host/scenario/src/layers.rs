@@ -306,8 +306,7 @@ fn beside(file: &Path, value: &mut Value) {
     }
 }
 
-/// Says where a file written for another choice than that of the flags keeps the choice's own defaults out, as a file does
-/// that was printed whole.
+/// Says where a file written for another choice than that of the flags, as one printed whole, keeps the choice's own defaults out.
 fn kept_note(defaults: &[Assignment], file: &[Assignment]) -> Result<Option<String>, Error> {
     let own = chosen(&CHOICE_DEFAULTS, file)?;
     let value =

@@ -142,8 +142,7 @@ impl Scenario {
         NonZeroU32::new(self.algorithm.give_up_after.unwrap_or_else(usual))
     }
 
-    /// The outages that begin in round `rounds` or later, so never in a run of that length. Each is written as
-    /// `key agent@round`, in the order of the file.
+    /// The outages that begin in round `rounds` or later, each as `key agent@round`, in the order of the file.
     pub fn outages_from(&self, rounds: u64) -> Vec<String> {
         let late = self.faults.outages().filter(|&(_, _, round)| u64::from(round) >= rounds);
         late.map(|(key, agent, round)| format!("{key} {agent}@{round}")).collect()

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! Time goes in slots: a round where agents keep step, a tick of the simulation where each has its own clock. Every random
-//! number comes from a stream named by link and slot, so the same scenario gives the same bytes, and what happens on one
-//! link does not depend on another.
+//! number comes from a stream named by link and slot: the same scenario gives the same bytes, and no link depends on another.
 
 mod blocks;
 mod clear_sky;

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Finds the cache folder: `FABSWARM_CACHE`, else `fabswarm` in `XDG_CACHE_HOME`, else in `~/.cache`. Returns `None` where
-/// none of these variables is set.
+/// The cache folder: `FABSWARM_CACHE`, else `fabswarm` in `XDG_CACHE_HOME`, else in `~/.cache`, if any of these variables is set.
 pub fn find() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("FABSWARM_CACHE")

@@ -1,7 +1,6 @@
 //! Tables in CSV, as people and spreadsheets write them.
 //!
-//! The crate `csv` (1.4) is not used for them: it takes a space before a quote for a part of the cell, and names the line before the
-//! right one in files with CRLF, and after a blank line.
+//! The crate `csv` (1.4) takes a space before a quote for a part of the cell, and names wrong lines after CRLF and blank lines.
 
 /// The rows of a text that are not blank, each with the line in which it begins, from 1. In quotes commas and line breaks belong to
 /// the cell, and two quotes are one. Spaces around a cell are left out, and so is the byte-order mark of spreadsheets.

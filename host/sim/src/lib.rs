@@ -21,8 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A scenario file is read with [`scenario::resolve`], and [`trial::run`] steps a swarm until it has converged while it
-//! records the run.
+//! A scenario file is read with [`scenario::resolve`], and [`trial::run`] records a run until it has converged.
 
 pub mod air;
 pub mod cache_folder;

@@ -8,8 +8,7 @@
 //! | `summary.json` | the [`RunSummary`] |
 //! | `convergence.svg` | error, consensus error and tracking defect over the rounds |
 //!
-//! A file gets its name when it is complete. Until then it ends in `.part`: what a killed run leaves is there, and is not
-//! mistaken for a whole one.
+//! A file ends in `.part` until it is complete: what a killed run leaves is not mistaken for a whole one.
 
 mod answer_file;
 mod csv_table;

@@ -78,8 +78,7 @@ impl FrameSeal {
         Self { id, seals, buffer: Vec::new() }
     }
 
-    /// Starts again, under numbers that were never used, in boot `floor` or later. Of those it heard it remembers `boots`, which
-    /// it saved before, or nothing.
+    /// Starts again, under unused numbers, in boot `floor` or later. Of those it heard it remembers the `boots` that it saved, if any.
     pub fn restart(&mut self, floor: u32, boots: Option<&[u32]>) {
         if let Some(seals) = &mut self.seals {
             // The memory of this storage cannot fail; with all boots spent the old sealer goes on.
@@ -139,8 +138,7 @@ impl FrameSeal {
     }
 }
 
-/// A frame as everybody with the swarm's key sees it. All receivers have the same key, so what ten of them hear is decrypted
-/// once.
+/// A frame as everybody with the swarm's key sees it: what ten receivers hear is decrypted once.
 #[derive(Clone, Debug)]
 pub(crate) struct AuthenticFrame {
     /// Sender, boot and counter of the seal, or why the frame was not opened.

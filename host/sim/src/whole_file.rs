@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes a file atomically: if the disk is full or the process ends, the previous file stays. The draft is written beside it under
-/// a temporary name, and is removed if writing fails.
+/// Writes a file atomically: if the disk is full or the process ends, the previous file stays. A draft is written beside it first.
 ///
 /// # Errors
 /// When the folder or the file cannot be written.

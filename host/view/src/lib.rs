@@ -5,8 +5,7 @@
 //!  (its loop)   (bounded channel)   └──▶ Audience: the live page
 //! ```
 //!
-//! A run never waits for its audience: views are dropped where the audience falls behind. The round alone decides what is logged,
-//! so two runs of a scenario log the same rounds.
+//! A run never waits for its audience: views are dropped where it falls behind. The round alone decides what is logged.
 
 mod loss_window;
 pub mod message;

@@ -69,12 +69,10 @@ impl RunWatch {
     const WAITING: usize = 64;
     /// Thirty views a second are a film.
     const SHORTEST_PAUSE: Duration = Duration::from_millis(33);
-    /// The run goes on for so many times the time that a view took, here and in the thread that hands it on, which shares the
-    /// cores with the run: three per cent.
+    /// The run goes on for so many times the time that a view took, here and in the thread that hands it on: three per cent.
     const PAUSE_TIMES: u32 = 32;
 
-    /// Watches a run, logs it to `file` and shows it to `audience`, if there is one. Its log begins with the messages `before`: the first of the
-    /// run, and those of an earlier part of a run that goes on.
+    /// Logs a run to `file` and shows it to `audience`, if any. It begins with `before`: the first message, and those of an earlier part.
     ///
     /// # Errors
     /// When the log cannot be written.

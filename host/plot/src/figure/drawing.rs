@@ -77,8 +77,7 @@ impl Drawing {
             height: panel.height - above - BELOW,
         };
         self.axes(&frame);
-        // A nested picture clips what leaves it, without a name that must be unique on a page. One unit more on each side is
-        // for the thickness of lines at the very edge.
+        // A nested picture clips what leaves it, without a name unique on a page. One unit more on each side is for thick lines.
         let (x, y, width, height) =
             (frame.left - 1.0, frame.top - 1.0, frame.width + 2.0, frame.height + 2.0);
         let _ = writeln!(

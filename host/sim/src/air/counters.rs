@@ -116,8 +116,7 @@ pub struct Counters {
     pub damaged_taken: u64,
     /// Forged copies that were taken all the same: 0 wherever frames are sealed.
     pub forged_taken: u64,
-    /// Replayed copies that were taken: the receiver had missed the frame and everything since, so to it the frame is
-    /// merely late.
+    /// Replayed copies that were taken: the receiver had missed the frame and everything since, so to it the frame is late.
     pub replayed_taken: u64,
     #[serde(skip)]
     links: Vec<LinkCount>,

@@ -38,8 +38,7 @@ pub(crate) struct ReceivedFrame<'a> {
 /// A receiver of the frames of a slot.
 pub(crate) trait Listener: Send {
     /// Looks at what it will need to hear `sender`, and returns any of it. Called for all senders and some listeners of a slot
-    /// before the first is heard: in a large swarm none of it is in the cache, and so all of it comes at once instead of piece by
-    /// piece.
+    /// before the first is heard: in a large swarm none of it is in the cache, and so all of it comes at once.
     fn prefetch(&self, sender: usize) -> usize;
 
     /// Hears a frame.

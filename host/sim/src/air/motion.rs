@@ -102,8 +102,7 @@ impl Motion {
         (0..self.agents).flat_map(shadow).collect()
     }
 
-    /// The knot of shadowing before a round, and the weights of this knot and the next. Their squares add up to 1, so the variance
-    /// stays as it is.
+    /// The knot of shadowing before a round, and the weights of this knot and the next, whose squares add up to 1: the variance stays.
     fn shade(&self, round: u32) -> (u32, [f64; 2]) {
         let time = f64::from(round) * self.round_s / self.shadowing_s;
         let angle = FRAC_PI_2 * (time - time.floor());

@@ -70,8 +70,7 @@ impl LinkSource {
         }
     }
 
-    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, with whether the radio receives what is
-    /// sent over it.
+    /// Calls `visit` for each link to `receiver` in `round`, ascending by sender, with whether the radio receives what it carries.
     #[inline]
     pub(super) fn each_link(&self, receiver: usize, round: u32, mut visit: impl FnMut(usize, bool)) {
         let visit = |sender: usize, is_received: bool| {

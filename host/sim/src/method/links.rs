@@ -82,8 +82,7 @@ impl LinkWeights {
         }
     }
 
-    /// These weights on the links that `present` has too. The share of a missing link is lost, and its receiver uses its own
-    /// value instead.
+    /// These weights on the links that `present` has too. The share of a missing link is lost; its receiver uses its own value.
     pub fn where_present(&self, present: &Self) -> Self {
         let mut links = Self { own: self.own.clone(), ..Self::none(self.agents()) };
         for receiver in 0..self.agents() {

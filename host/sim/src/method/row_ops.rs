@@ -1,5 +1,4 @@
-//! Operations on the states of all agents. A method written over them runs in two ways: on arrays, and on a
-//! tape that differentiates through it.
+//! Operations on the states of all agents. A method over them runs on arrays, and on a tape that differentiates through it.
 
 use std::rc::Rc;
 

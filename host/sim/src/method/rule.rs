@@ -1,5 +1,4 @@
-//! Methods of one level, written once over [`RowOps`]. They run by themselves, as the inner and outer loop of a double loop, and,
-//! with other oracles, as FAB and its variants.
+//! Methods of one level, written once over [`RowOps`]: loops of double loops too and, with other oracles, FAB and its variants.
 //!
 //! Push-Pull mixes decisions by A and trackers by B. All others push mass u and push-sum weights w by B, and take $z = u/w$ for
 //! the solution:
@@ -26,8 +25,7 @@ pub enum RuleKind {
     /// SGP, also called Push-SGD (Nedić and Olshevsky, 2016; Assran et al., 2019): descends, then pushes,
     /// $u^{k+1} = B^k\,(u^k - \eta\nabla f(z^k))$. It does not track.
     PushSgd,
-    /// Push-DIGing (Nedić, Olshevsky and Shi, 2017): $u^{k+1} = B^k (u^k - \eta\,t^k)$. On the penalty function it is the paper's
-    /// PushSum_FAB.
+    /// Push-DIGing (Nedić, Olshevsky and Shi, 2017): $u^{k+1} = B^k (u^k - \eta\,t^k)$; on the penalty the paper's PushSum_FAB.
     PushDiging,
     /// Push-SAGA (Qureshi, Xin, Kar and Khan, 2020): $u^{k+1} = B^k u^k - \eta\,t^k$, along SAGA estimates of the local gradients.
     ///

@@ -143,8 +143,7 @@ impl OpenAccount<'_> {
         Ok(())
     }
 
-    /// Holds the ledger of agent `id` as it stands against what it collected. Returns its running sum too, to be entered once all
-    /// accounts were held against earlier ones.
+    /// Holds the ledger of agent `id` against what it collected. Returns its running sum, to be entered after all accounts were held.
     pub(super) fn balance(&mut self, id: u16, ledger: &LedgerView<'_>) -> Balance {
         let Self { rules, histories, account } = self;
         account.enter(ledger.epoch);

@@ -198,8 +198,7 @@ impl Meter {
         distances / (states.v.len() / words) as f64 / size
     }
 
-    /// The largest of the relative `norms`. One norm of all three would hide x behind y and z, whose gradients are far larger at the
-    /// start.
+    /// The largest of the relative `norms`: one norm of all three would hide x behind y and z, whose gradients start far larger.
     fn relative_gradient(&self, norms: [f64; 3]) -> f64 {
         let mut scales = self.gradient_scales.get();
         scales[0] = scales[0].max(norms[0]);

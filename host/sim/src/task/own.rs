@@ -23,8 +23,7 @@ pub trait OwnTask: fmt::Debug + Send + Sync + 'static {
         v.fill(0.0);
     }
 
-    /// Whether every x is kept at or above zero by [`Problem::project`]: a gradient that points out of the set then counts for
-    /// nothing.
+    /// Whether [`Problem::project`] keeps every x at or above zero: a gradient that points out of the set then counts for nothing.
     fn keeps_x_non_negative(&self) -> bool {
         false
     }

@@ -74,8 +74,7 @@ impl Chain {
         }
     }
 
-    /// Checks that rows of P are probabilities, and that x* is not zero: distances are relative to it. The error is the fault and its
-    /// remedy.
+    /// Checks that rows of P are probabilities and x* is not zero, as distances are relative to it. The error is a fault and its remedy.
     pub fn check(&self) -> Result<(), (String, &'static str)> {
         /// How far the sum of probabilities may be from 1.
         const TOLERANCE: f64 = 1e-6;

@@ -271,8 +271,7 @@ fn in_phases(config: agent::Config, phases: Phases) -> agent::Config {
     }
 }
 
-/// The configuration of the agents of `scenario`, without what follows from its graph. Sealed swarms get a new key with every
-/// call.
+/// The configuration of the agents of `scenario`, without what follows from its graph. Sealed swarms get a new key each time.
 ///
 /// # Errors
 /// If the key cannot be drawn.

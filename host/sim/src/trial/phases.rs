@@ -1,5 +1,4 @@
-//! Follows from links that are known: whether agents gather and descend in turn, for how long they gather, and how much of their
-//! trackers they keep.
+//! Derived from known links: whether agents gather and descend in turn, how long they gather, and how much of their trackers they keep.
 
 use fabswarm_shared::fab::Phases;
 use fabswarm_shared::graph::Schedule;
@@ -60,8 +59,7 @@ fn arriving(scenario: &Scenario) -> f64 {
     (1.0 - scenario.faults.iid_loss) * (1.0 - scenario.faults.burst_loss)
 }
 
-/// κ of agents that descend in every round and are heard by `audiences` others each: what the scenario states, or what follows from
-/// the links.
+/// κ of agents that descend in every round and are heard by `audiences` others each, from the scenario or else from the links.
 ///
 /// A share waits until its listener hears it. Over links that carry a frame in every round agents keep half:
 /// trackers mix fastest. Over rare links they keep more, or most of the mass would wait. The square was fitted to rounds to 1 % on

@@ -43,8 +43,7 @@ impl SharedTask {
     }
 }
 
-/// Twenty agents with clocks of ±40 ppm solve the default problem, although every fifth packet is lost, and with it the frame of four
-/// packets that it belongs to.
+/// Twenty agents with clocks of ±40 ppm solve the default problem, although every fifth packet is lost, and with it a frame of four.
 #[test]
 fn agents_converge_by_their_own_clocks() {
     let mut scenario = Scenario::default();

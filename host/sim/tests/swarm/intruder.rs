@@ -52,8 +52,7 @@ fn intruder_frames(swarm: &Agents) -> u64 {
     counters.replayed + counters.forged
 }
 
-/// Steps both swarms through `rounds` rounds, in each of which the books are checked and all states must be the same. Returns
-/// how many frames the intruder sent.
+/// Steps both swarms through rounds with checked books and equal states. Returns how many frames the intruder sent.
 fn assert_same_states(scenario: &Scenario, rounds: u32, frames: u32) -> u64 {
     let (mut alone, mut attacked) = (agents(scenario), agents(&with_intruder(scenario, frames)));
     let topology = scenario.network.topology;

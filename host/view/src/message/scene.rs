@@ -33,8 +33,7 @@ fn pose(position: ScenePoint) -> Value {
     json!({"position": position, "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}})
 }
 
-/// Agents where they fly, or on a circle; links over which something arrived in the last slot, from green to red by what they lost
-/// so far. `began` is when the run began, since 1970.
+/// Agents where they fly, or on a circle; links that carried something, green to red by their loss. `began` counts from 1970.
 pub(crate) fn scene(view: &SwarmView, elapsed: Duration, began: Duration) -> RunMessage {
     let places = places(view);
     let diameter = diameter(&places);

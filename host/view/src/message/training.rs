@@ -27,8 +27,7 @@ pub fn run(scenario: &Scenario, scenario_toml: &str, device: &str, parameters: u
     first("train", scenario, scenario_toml, &problem, text, None, "Consensus error")
 }
 
-/// An evaluation: `values` by name, and samples by their weight, those with right and those with wrong labels, where they have
-/// weights.
+/// An evaluation: `values` by name and, where samples have weights, samples by weight: those with right and those with wrong labels.
 pub fn evaluation(
     round: u64,
     elapsed: Duration,

@@ -1,8 +1,7 @@
 //! Loss in bursts: the Gilbert–Elliott channel.
 //!
 //! Each directed link is good or bad. A good link turns bad with probability $g$ a slot and a bad one good with $b$; a bad
-//! link loses everything, a good one nothing. Bursts then last $1/b$ slots on average and the share $p = g/(g+b)$ is
-//! lost.
+//! link loses everything, a good one nothing. Bursts then last $1/b$ slots on average and the share lost is $p = g/(g+b)$.
 //!
 //! A link is looked at only when it carries something: after $\Delta$ slots it is bad with probability
 //! $p + (s - p)(1 - g - b)^\Delta$, where $s$ is 1 if it was bad and 0 if not, so slots in between need no draws.

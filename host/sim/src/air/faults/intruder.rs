@@ -115,8 +115,7 @@ impl Intruder {
         (0..self.settings.frames_per_round).filter_map(|_| self.forge(slot, &mut stream)).collect()
     }
 
-    /// The key it tries in `slot`: another in each, as one in 256 has the check byte of the swarm's key and is refused only after
-    /// decryption.
+    /// Its key in `slot`: another in each, as one in 256 has the check byte of the swarm's key and is refused after decryption.
     fn key(&self, slot: u32) -> Key {
         let mut stream = Stream::new(self.seed, KEY, slot, Purpose::Air);
         Key::new(&std::array::from_fn(|_| stream.next_u32() as u8))

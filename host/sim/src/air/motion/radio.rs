@@ -67,8 +67,7 @@ impl RadioModel {
         distance_squared <= self.reach_squared[sender]
     }
 
-    /// The chance that a frame of `sender` comes through at this squared distance under this shadowing (in standard
-    /// deviations), or `None` where there is no link.
+    /// The chance that a frame of `sender` comes through at this squared distance under this shadowing, if there is a link.
     pub(super) fn reception(&self, sender: usize, distance_squared: f64, deviations: f64) -> Option<f64> {
         let deviations = deviations.clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS);
         let loss = self.loss_per_decade * libm::log10(distance_squared.max(1.0));

@@ -189,8 +189,7 @@ impl<S: Scalar> PlainRound<'_, S> {
         first_invalid(v, S::is_finite).map_or(Ok(()), |word| Err((agent, word)))
     }
 
-    /// Adds up all that an agent heard, its own decision and what it keeps of its tracker; returns the factor by which the sum of
-    /// decisions is still to be multiplied.
+    /// Adds up what an agent heard, its decision and what it keeps of its tracker; returns the missing factor of the decisions.
     #[inline(always)]
     fn add_up(
         &self,
