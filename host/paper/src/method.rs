@@ -204,8 +204,6 @@ impl MethodStart<'_> {
 
     /// The start of every agent.
     fn first_row(&self) -> Vec<f64> {
-        let mut row = vec![0.0; self.task.shape().words()];
-        self.task.start(&mut row);
-        row
+        self.task.start()
     }
 }

@@ -45,10 +45,8 @@ impl ProblemShare {
 
     /// The x and y that every agent starts from.
     fn start<'py>(&self, py: Python<'py>) -> LevelGradient<'py> {
-        let shape = self.task.shape();
-        let mut v = vec![0.0; shape.words()];
-        self.task.start(&mut v);
-        let (x, y, _) = shape.split(&v);
+        let v = self.task.start();
+        let (x, y, _) = self.task.shape().split(&v);
         (PyArray1::from_slice(py, x), PyArray1::from_slice(py, y))
     }
 

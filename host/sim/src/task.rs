@@ -195,14 +195,15 @@ impl<S: Scalar> Task<S> {
         self.problem(0).project(&mut row[..self.shape().x]);
     }
 
-    /// Writes the decision that every agent starts from.
-    pub fn start(&self, v: &mut [S]) {
-        v.fill(S::ZERO);
+    /// The packed decision that every agent starts from.
+    pub fn start(&self) -> Vec<S> {
+        let mut v = vec![S::ZERO; self.shape().words()];
         match self {
             Self::HyperTuning(data) => v[0] = data.initial_tau,
-            Self::Own { task, .. } => task.start(v),
+            Self::Own { task, .. } => task.start(&mut v),
             _ => {}
         }
+        v
     }
 
     /// Whether every x is kept at or above zero.

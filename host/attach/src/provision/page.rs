@@ -19,9 +19,7 @@ pub(crate) struct PageMaker<'a> {
 
 impl<'a> PageMaker<'a> {
     pub(crate) fn new(task: &'a Task<f32>, setup: &'a AgentSwarmConfig, pace: Pace, rounds: u32) -> Self {
-        let mut start = vec![0.0; task.shape().words()];
-        task.start(&mut start);
-        Self { task, setup, pace, rounds, start }
+        Self { task, setup, pace, rounds, start: task.start() }
     }
 
     /// The page of an agent on a board of that name, under the first key and for any chip.

@@ -166,8 +166,7 @@ impl FlightReplay {
         setup: &AgentSwarmConfig,
         agents: usize,
     ) -> Result<Self, Diagnostic> {
-        let mut start = vec![0.0; task.shape().words()];
-        task.start(&mut start);
+        let start = task.start();
         let shadow = |agent: usize| {
             let problem = AgentProblem::new(Arc::clone(task), agent);
             Shadow::new(setup.config_of(agent, 1), problem, &start, HeapPeers::default())

@@ -329,10 +329,8 @@ fn start<const WORDS: usize>(
     id: usize,
     boot: u32,
 ) -> Result<HeapAgent<WORDS>, agent::Error> {
-    let mut v = vec![0.0; task.shape().words()];
-    task.start(&mut v);
     let peers = HeapPeers::with_pool(Arc::clone(receptions));
-    Agent::new(setup.config_of(id, boot), AgentProblem::new(task.clone(), id), &v, peers)
+    Agent::new(setup.config_of(id, boot), AgentProblem::new(task.clone(), id), &task.start(), peers)
 }
 
 impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {

@@ -159,9 +159,7 @@ impl<G: Schedule + Sync> ArrayLedger<G> {
         let shape = task.shape();
         let agents = schedule.agents();
         let (words, shared) = (shape.words(), shape.exchanged().len());
-        let mut start = vec![0.0; words];
-        task.start(&mut start);
-        let v = start.repeat(agents);
+        let v = task.start().repeat(agents);
         let mut swarm = Self {
             share_weights: ShareWeights::new(constants.self_weight, audience),
             shape,

@@ -71,9 +71,7 @@ pub struct ArrayFab<S, G> {
 impl<S: Scalar, G: Schedule + Sync> ArrayFab<S, G> {
     /// A swarm at rest at the task's starting point.
     pub fn new(task: Task<S>, schedule: G, constants: ArrayFabConfig<S>) -> Self {
-        let mut start = vec![S::ZERO; task.shape().words()];
-        task.start(&mut start);
-        let v = start.repeat(schedule.agents());
+        let v = task.start().repeat(schedule.agents());
         Self::at(task, schedule, constants, v)
     }
 

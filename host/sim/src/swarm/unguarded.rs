@@ -46,9 +46,7 @@ impl<S: Scalar> FaultyAirFab<S> {
     pub(crate) fn new(task: Rc<Task<S>>, agents: usize, constants: ArrayFabConfig<S>, delay: u32) -> Self {
         let shape = task.shape();
         let words = shape.words();
-        let mut start = vec![S::ZERO; words];
-        task.start(&mut start);
-        let v = start.repeat(agents);
+        let v = task.start().repeat(agents);
         let d = gradients_at(&task, &constants.penalty, &v);
         let mut steps = vec![S::ZERO; words];
         constants.steps.pack(&shape, &mut steps);
@@ -76,7 +74,7 @@ impl<S: Scalar> FaultyAirFab<S> {
     fn forget(&mut self, agent: usize) {
         let own = self.row(agent);
         let (v, d) = (&mut self.states.v[own.clone()], &mut self.states.d[own.clone()]);
-        self.task.start(v);
+        v.copy_from_slice(&self.task.start());
         let problem = self.task.problem(agent);
         let mut scratch = vec![S::ZERO; problem.scratch_words()];
         let at = NoiseKey { agent: agent as u32, round: self.round };

@@ -48,8 +48,7 @@ pub(super) fn make(
     penalty: Penalty<f64>,
 ) -> Result<Box<dyn RoundMethod>, BuildError> {
     let (algorithm, agents, shape) = (&scenario.algorithm, scenario.swarm.agents, task.shape());
-    let mut row = vec![0.0; shape.words()];
-    task.start(&mut row);
+    let row = task.start();
     let steps = |[x, y, z]: [f64; 3]| [vec![x; shape.x], vec![y; shape.y], vec![z; shape.y]].concat();
     let of_fab = [algorithm.eta_x, algorithm.eta_y, algorithm.eta_z];
     // FAB's gradients of f are multiplied by `scale`, those of g by λ·`scale`. Other methods have them as they are.

@@ -32,9 +32,7 @@ struct SharedTask {
 impl SharedTask {
     fn new(scenario: &Scenario) -> Self {
         let ExactAgents { task, setup, .. } = trial::exact_agents(scenario).unwrap();
-        let mut start = vec![0.0; task.shape().words()];
-        task.start(&mut start);
-        Self { task: Arc::new(task), setup, start }
+        Self { start: task.start(), task: Arc::new(task), setup }
     }
 
     fn agent(&self, id: usize, boot: u32) -> RadioAgent {

@@ -37,8 +37,7 @@ fn outcome(lie: Lie, is_sealed: bool) -> (String, tempfile::TempDir) {
     let page = page_bytes(page.page(0, "native"), FlashLayout::NATIVE.page_bytes).unwrap();
     let mut boards = launch(native(firmware()), page.to_vec(), SILENCE_LIMIT).unwrap();
     boards.key = setup.key.as_ref().map(|key| Key::new(key.bytes()));
-    let mut start = vec![0.0; task.shape().words()];
-    task.start(&mut start);
+    let start = task.start();
     let [(mut shadow, mut seal), (mut other, mut seal_of_other)] = [0, 1].map(|agent| {
         let problem = AgentProblem::new(Arc::clone(&task), agent);
         let made = ShadowAgent::new(setup.config_of(agent, 1), problem, &start, HeapPeers::default());

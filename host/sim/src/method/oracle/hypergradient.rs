@@ -49,12 +49,10 @@ impl Hypergradient {
     /// The hypergradient of a task of `agents` agents, with y at its start.
     pub fn new(task: Rc<Task<f64>>, agents: usize, inner: InnerLoop) -> Self {
         let shape = task.shape();
-        let mut start = vec![0.0; shape.words()];
-        task.start(&mut start);
         Self {
-            lower: LowerLevel::new(task, agents),
             steps: vec![inner.step; shape.y],
-            y: shape.split(&start).1.repeat(agents),
+            y: shape.split(&task.start()).1.repeat(agents),
+            lower: LowerLevel::new(task, agents),
             last: (Vec::new(), Vec::new(), 0),
             shape,
             inner,

@@ -125,8 +125,7 @@ fn a_listener_too_many_breaks_the_books() {
     let (task, mut config) = (swarm.task.clone(), swarm.setup.config_of(2, 1));
     let Links::Known { audience, .. } = config.links else { panic!("a ring has known links") };
     config.links = Links::Known { audience, senders: MemberSet::first(6).unwrap() };
-    let mut start = vec![0.0; task.shape().words()];
-    task.start(&mut start);
+    let start = task.start();
     let mut greedy =
         HeapAgent::new(config, AgentProblem::new(task, 2), &start, HeapPeers::default()).unwrap();
     greedy.restore(read_from(&saved(&swarm.agents[2].agent))).unwrap();
