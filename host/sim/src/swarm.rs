@@ -60,8 +60,10 @@ pub trait Swarm {
     fn metrics(&self) -> Metrics;
     /// Rounds done so far.
     fn round(&self) -> u64;
-    /// Frames so far.
-    fn counts(&self) -> FrameCounts;
+    /// Frames so far, as the air counts them if there is one.
+    fn counts(&self) -> FrameCounts {
+        self.air().map(|air| air.counters().into()).unwrap_or_default()
+    }
     /// The phases of agents in lock-step.
     fn phases(&self) -> Phases {
         Phases::TOGETHER

@@ -17,7 +17,7 @@ mod view;
 use super::books::{Balance, Books, BrokenBooks, Imbalance, LedgerView};
 use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, ReadingLog, Swarm, SwarmError, SwarmView, ViewRequest};
-use crate::air::{Air, FrameCounts};
+use crate::air::Air;
 use crate::cores;
 use crate::sealing::FrameSeal;
 use crate::task::{Score, Task};
@@ -362,10 +362,6 @@ impl<const WORDS: usize> Swarm for AgentSwarm<WORDS> {
         let gradients = packed(&self.agents, Agent::gradient);
         let states = States { task: &self.task, v: &self.decisions(), d: &gradients, defect: &self.defect() };
         self.meter.measure(self.round(), states)
-    }
-
-    fn counts(&self) -> FrameCounts {
-        self.air.counters().into()
     }
 
     fn answer(&self) -> Answer {

@@ -6,7 +6,7 @@
 
 use super::measure::{Meter, Metrics, States};
 use super::{Answer, DivergenceError, Swarm, SwarmError, SwarmView, ViewRequest};
-use crate::air::{Air, FrameCounts, FrameVerdict};
+use crate::air::{Air, FrameVerdict};
 use crate::task::{Score, Task};
 use fabswarm_shared::agent::Fault;
 use fabswarm_shared::graph::Schedule;
@@ -129,10 +129,6 @@ impl<S: Scalar> Swarm for MethodSwarm<S> {
 
     fn round(&self) -> u64 {
         u64::from(self.round)
-    }
-
-    fn counts(&self) -> FrameCounts {
-        self.air.counters().into()
     }
 
     fn answer(&self) -> Answer {
