@@ -14,17 +14,13 @@ const TEST_SAMPLES: usize = 500;
 const FAVOURITE_SHARE: f64 = 0.4;
 
 /// Samples that belong to one holder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SampleSet<S> {
     features: Vec<S>,
     labels: Vec<u8>,
 }
 
 impl<S> SampleSet<S> {
-    pub(super) const fn new() -> Self {
-        Self { features: Vec::new(), labels: Vec::new() }
-    }
-
     pub(super) fn push(&mut self, features: impl IntoIterator<Item = S>, label: u8) {
         self.features.extend(features);
         self.labels.push(label);
@@ -40,7 +36,7 @@ impl<S> SampleSet<S> {
 }
 
 /// One agent's samples.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct AgentSamples<S> {
     pub(super) train: SampleSet<S>,
     pub(super) validation: SampleSet<S>,
@@ -74,7 +70,7 @@ impl Blobs {
         stream: &mut Stream,
         favourite: Option<usize>,
     ) -> SampleSet<S> {
-        let mut owned = SampleSet::new();
+        let mut owned = SampleSet::default();
         for _ in 0..count {
             let label = match favourite {
                 Some(class) if stream.uniform_f64() < FAVOURITE_SHARE => class,

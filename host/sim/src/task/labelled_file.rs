@@ -40,8 +40,7 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
     let inputs: Vec<&[f64]> = file.train.rows().collect();
     let mut shards = Vec::with_capacity(agents);
     for (agent, samples) in file.shards(agents, validation.as_deref())?.into_iter().enumerate() {
-        let mut shard =
-            AgentSamples { train: SampleSet::new(), validation: SampleSet::new(), is_corrupted: Vec::new() };
+        let mut shard = AgentSamples::default();
         for (place, &sample) in samples.iter().enumerate() {
             let right = truth.as_ref().unwrap_or(&given)[sample];
             let is_validation =
@@ -64,7 +63,7 @@ pub(super) fn read<S: Scalar>(path: &Path, agents: usize) -> Result<LabelledShar
         }
         shards.push(shard);
     }
-    let mut test = SampleSet::new();
+    let mut test = SampleSet::default();
     for (inputs, &label) in file.test.rows().zip(&test_labels) {
         test.push(features(inputs), label);
     }

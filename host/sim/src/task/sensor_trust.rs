@@ -17,7 +17,7 @@ const GRID: usize = 12;
 /// A page writes the number of a sensor in a byte.
 const MOST_SENSORS: usize = 255;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct ReadingSet<S> {
     basis: Vec<S>,
     values: Vec<S>,
@@ -29,19 +29,12 @@ impl<S> ReadingSet<S> {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Drone<S> {
     readings: ReadingSet<S>,
     sensor_of: Vec<u8>,
     calibrated: ReadingSet<S>,
     is_faulty: Vec<bool>,
-}
-
-impl<S> Drone<S> {
-    fn new(sensors: usize) -> Self {
-        let none = || ReadingSet { basis: Vec::new(), values: Vec::new() };
-        Self { readings: none(), sensor_of: Vec::new(), calibrated: none(), is_faulty: vec![false; sensors] }
-    }
 }
 
 /// Every agent's sensors and readings, and the field they read.
@@ -93,7 +86,7 @@ impl<S: Scalar> SensorTrustData<S> {
                 log.basis.extend(converted::<S>(basis));
                 log.values.push(S::from_f64(value));
             };
-            let mut drone = Drone::new(parameters.sensors);
+            let mut drone = Drone { is_faulty: vec![false; parameters.sensors], ..Drone::default() };
             for sensor in 0..parameters.sensors {
                 let faulty = stream.uniform_f64() < parameters.faulty_share;
                 let bias = if faulty { parameters.fault_bias } else { 0.0 };
@@ -140,7 +133,7 @@ impl<S: Scalar> SensorTrustData<S> {
         let inputs: Vec<&[f64]> = file.train.rows().collect();
         let mut drones = Vec::with_capacity(agents);
         for (agent, readings) in file.shards(agents, None)?.into_iter().enumerate() {
-            let mut drone = Drone::new(sensors);
+            let mut drone = Drone { is_faulty: vec![false; sensors], ..Drone::default() };
             for reading in readings {
                 let set = if calibrated[reading] == 1 { &mut drone.calibrated } else { &mut drone.readings };
                 set.basis.extend(converted::<S>(inputs[reading].iter().copied()));
