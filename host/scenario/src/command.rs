@@ -41,15 +41,11 @@ impl ScenarioCommand {
     pub(super) fn other_of(self, path: &'static str) -> Option<(&'static str, Self)> {
         let section = path.split_once('.').map_or("", |(section, _)| section);
         let is_problem = section == "problem" || ProblemKind::WORDS.contains(&&*section.replace('_', "-"));
-        let other = match self {
-            Self::Run => Self::Train,
-            Self::Train => Self::Run,
-        };
-        let is_others = match self {
-            Self::Run => section == "training",
-            Self::Train => is_problem,
-        };
-        is_others.then_some((path, other))
+        match self {
+            Self::Run if section == "training" => Some((path, Self::Train)),
+            Self::Train if is_problem => Some((path, Self::Run)),
+            _ => None,
+        }
     }
 
     /// The keys the command acts on, in the order of the file.
