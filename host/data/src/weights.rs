@@ -124,15 +124,8 @@ impl PretrainedWeights {
 }
 
 fn list_few((sort, names): &(&str, Vec<String>)) -> String {
-    let mut lines = format!("{} {sort}:", names.len());
-    for name in names.iter().take(FEW) {
-        lines.push_str("\n  ");
-        lines.push_str(name);
-    }
-    if names.len() > FEW {
-        lines.push_str("\n  …");
-    }
-    lines
+    let few: String = names.iter().take(FEW).map(|name| format!("\n  {name}")).collect();
+    format!("{} {sort}:{few}{}", names.len(), if names.len() > FEW { "\n  …" } else { "" })
 }
 
 #[cfg(test)]
