@@ -1,6 +1,5 @@
 //! Tables of named columns, as CSV.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use super::Error;
@@ -36,11 +35,8 @@ pub fn write_csv(path: &Path, columns: &[TableColumn]) -> Result<(), Error> {
     let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
     let mut text = names.join(",") + "\n";
     for row in 0..rows {
-        for (index, column) in columns.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            let _ = write!(text, "{comma}{}", quoted(&column.cells[row]));
-        }
-        text.push('\n');
+        let cells: Vec<String> = columns.iter().map(|column| quoted(&column.cells[row])).collect();
+        text += &(cells.join(",") + "\n");
     }
     whole_file::write(path, text.as_bytes())
         .map_err(|source| Error::Unwritable { path: path.to_owned(), source })
