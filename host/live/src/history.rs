@@ -47,24 +47,20 @@ impl ThinnedList {
 
     /// Returns the unread entries as the members of a JSON array, and whether they begin anew. Moves `place` to the end.
     pub(crate) fn unread(&self, place: &mut ReadingPlace) -> Option<(bool, String)> {
-        let is_reset = !place.has_begun || place.generation != self.generation;
-        let first = if is_reset { 0 } else { place.index };
+        let known = place.0.filter(|(generation, _)| *generation == self.generation);
+        let (is_reset, first) = (known.is_none(), known.map_or(0, |(_, index)| index));
         if !is_reset && first >= self.entries.len() {
             return None;
         }
-        *place = ReadingPlace { has_begun: true, generation: self.generation, index: self.entries.len() };
+        place.0 = Some((self.generation, self.entries.len()));
         let texts: Vec<&str> = self.entries[first..].iter().map(|entry| &**entry).collect();
         Some((is_reset, texts.join(",")))
     }
 }
 
-/// Position of a reader in a list.
+/// Position of a reader in a list that it has begun to read: the list's generation and the next entry.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReadingPlace {
-    has_begun: bool,
-    generation: u64,
-    index: usize,
-}
+pub(crate) struct ReadingPlace(Option<(u64, usize)>);
 
 #[cfg(test)]
 mod tests {

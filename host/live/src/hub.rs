@@ -83,10 +83,7 @@ impl Hub {
             rows: ReadingPlace::default(),
             lines: ReadingPlace::default(),
             shown: None,
-            wanted: match self.mode {
-                StartMode::Follow => WantedView::Newest,
-                StartMode::FromStart => WantedView::Index(0),
-            },
+            wanted: (self.mode == StartMode::FromStart).then_some(0),
             is_answer_due: true,
         }
     }
@@ -119,12 +116,6 @@ impl Audience for Hub {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WantedView {
-    Newest,
-    Index(usize),
-}
-
 /// One browser, and the messages it has received.
 #[derive(Debug)]
 pub(crate) struct Browser {
@@ -137,7 +128,8 @@ pub(crate) struct Browser {
     lines: ReadingPlace,
     /// The view it got last.
     shown: Option<Arc<str>>,
-    wanted: WantedView,
+    /// The index of the view it looks at, unless that is the newest.
+    wanted: Option<usize>,
     /// Whether a command of the page waits for its reply.
     is_answer_due: bool,
 }
@@ -166,10 +158,10 @@ impl Browser {
             self.hub.state().chosen.insert(self.number, usize::try_from(agent).ok());
         }
         if let Some(index) = command.index {
-            self.wanted = WantedView::Index(index);
+            self.wanted = Some(index);
         }
         if command.follow == Some(true) {
-            self.wanted = WantedView::Newest;
+            self.wanted = None;
         }
         self.is_answer_due = true;
     }
@@ -198,12 +190,9 @@ impl Browser {
             }
         }
         let last = state.views.len().saturating_sub(1);
-        let index = match self.wanted {
-            WantedView::Newest => last,
-            WantedView::Index(index) => index.min(last),
-        };
+        let index = self.wanted.map_or(last, |index| index.min(last));
         if let Some(view) = state.views.get(index) {
-            let follows = self.wanted == WantedView::Newest;
+            let follows = self.wanted.is_none();
             let count = state.views.len();
             updates.push(
                 format!(r#"{{"type":"timeline","count":{count},"index":{index},"follows":{follows}}}"#)
