@@ -36,12 +36,8 @@ impl Air {
                         *copies += 1;
                         links[sender].copies += 1;
                         if is_received {
-                            let frame = transmissions.index_of(broadcast);
-                            arrivals.push(Arrival {
-                                sender: sender as u32,
-                                frame,
-                                origin: CopyOrigin::Genuine,
-                            });
+                            let (sender, frame) = (sender as u32, transmissions.index_of(broadcast));
+                            arrivals.push(Arrival { sender, frame, origin: CopyOrigin::Genuine });
                         } else {
                             *lost += 1;
                             links[sender].lost += 1;

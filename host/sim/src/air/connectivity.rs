@@ -3,7 +3,7 @@
 use fabswarm_diagnostic::Diagnostic;
 use std::ops::Range;
 
-use fabswarm_shared::graph::{self, Disconnected, Schedule, check_joint_connectivity};
+use fabswarm_shared::graph::{Disconnected, Schedule, Topology, check_joint_connectivity};
 
 use super::source::GraphSource;
 use super::{LinkSource, Motion, Recording};
@@ -74,17 +74,17 @@ impl LinkSource {
     /// For each agent, who may ever hear it in a run of `rounds` rounds, ascending.
     pub fn audiences(&mut self, rounds: u32) -> Vec<Vec<usize>> {
         let agents = self.agents();
-        let is_random = |probability: f64| probability > 0.0;
         let period = match &self.graphs {
             GraphSource::Drawn(graph) => match graph.topology {
-                graph::Topology::Complete => None,
-                graph::Topology::ErdosRenyi { edge_probability } => {
-                    (!is_random(edge_probability)).then_some(1)
+                Topology::Complete => None,
+                Topology::ErdosRenyi { edge_probability: share }
+                | Topology::Paper { edge_probability: share, .. }
+                    if share > 0.0 =>
+                {
+                    None
                 }
-                graph::Topology::Paper { edge_probability, phase_rounds } => {
-                    (!is_random(edge_probability)).then_some(phase_rounds.saturating_mul(3))
-                }
-                graph::Topology::Ring | graph::Topology::ReversedRing => Some(1),
+                Topology::Paper { phase_rounds, .. } => Some(phase_rounds.saturating_mul(3)),
+                Topology::ErdosRenyi { .. } | Topology::Ring | Topology::ReversedRing => Some(1),
             },
             GraphSource::Recorded(recording) => Some(recording.trace().rounds() as u32),
             GraphSource::Motion(_) => Some(rounds),

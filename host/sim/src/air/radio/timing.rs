@@ -165,11 +165,8 @@ impl RadioTiming {
     /// Packets of a frame of `bytes`, by their lengths, fragment headers included. A frame that needs too many has none.
     pub fn packets(&self, bytes: usize) -> impl Iterator<Item = usize> {
         let count = fragment::packets(bytes, self.mtu).unwrap_or(0);
-        let (header, room) = if count <= 1 {
-            (WHOLE_HEADER, self.mtu - WHOLE_HEADER)
-        } else {
-            (PART_HEADER, self.mtu - PART_HEADER)
-        };
+        let header = if count <= 1 { WHOLE_HEADER } else { PART_HEADER };
+        let room = self.mtu - header;
         (0..count).map(move |index| header + bytes.saturating_sub(index * room).min(room))
     }
 
