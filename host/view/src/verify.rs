@@ -110,26 +110,24 @@ impl LoggedResults {
     fn read(folder: &Path, scenario: &Scenario) -> Result<Self, Diagnostic> {
         let error = ErrorKind::of(scenario);
         let read = |name: &str| fs::read_to_string(folder.join(name));
+        let refuse = |name: &str, what: &dyn std::fmt::Display| {
+            Diagnostic::of_file(&folder.join(name), what, "run the scenario again")
+        };
         let (text, is_killed) = match read("metrics.csv") {
             Ok(text) => (Ok(text), false),
             Err(_) => (read("metrics.csv.part"), true),
         };
-        let text = text.map_err(|error| {
-            Diagnostic::of_file(&folder.join("metrics.csv"), error, "run the scenario again")
-        })?;
+        let text = text.map_err(|error| refuse("metrics.csv", &error))?;
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.reverse();
         let columns = metric_columns(error).to_vec();
         let header: String = columns.iter().map(|(name, _)| format!(",{name}")).collect();
         if lines.pop().is_none_or(|line| line != format!("round{header}")) {
-            let what = "its columns are not those of a run";
-            return Err(Diagnostic::of_file(&folder.join("metrics.csv"), what, "run the scenario again"));
+            return Err(refuse("metrics.csv", &"its columns are not those of a run"));
         }
         let (rounds, every) = (scenario.swarm.rounds, scenario.output.metrics_every);
         let summary = match read("summary.json").ok().filter(|_| !is_killed) {
-            Some(text) => serde_json::from_str(&text).map_err(|error| {
-                Diagnostic::of_file(&folder.join("summary.json"), error, "run the scenario again")
-            })?,
+            Some(text) => serde_json::from_str(&text).map_err(|error| refuse("summary.json", &error))?,
             None => Value::Null,
         };
         Ok(LoggedResults { error, columns, rounds, every, lines, is_killed, summary, equal: 0, last: None })
