@@ -22,7 +22,7 @@ pub(crate) const FRAME_TOPICS: &str = "/frames/";
 pub(crate) struct RunLog {
     /// `None` once it could no longer be written.
     writer: Option<Writer<NoSeek<GrowingFile>>>,
-    channels: Vec<(Topic, u16)>,
+    channels: BTreeMap<Topic, u16>,
     /// The channel of each sender's frames.
     frame_channels: BTreeMap<u32, u16>,
     /// When the run began, since 1970.
@@ -45,11 +45,11 @@ impl RunLog {
             .disable_seeking(true);
         let open = || -> Result<_, McapError> {
             let mut writer = options.create(NoSeek::new(file))?;
-            let mut channels = Vec::new();
+            let mut channels = BTreeMap::new();
             for topic in Topic::ALL {
                 let (name, schema) = schema(topic);
                 let schema = writer.add_schema(name, "jsonschema", schema.as_bytes())?;
-                channels.push((topic, writer.add_channel(schema, topic.name(), "json", &BTreeMap::new())?));
+                channels.insert(topic, writer.add_channel(schema, topic.name(), "json", &BTreeMap::new())?);
             }
             Ok((writer, channels))
         };
@@ -67,8 +67,7 @@ impl RunLog {
 
     /// Adds a message. A failure is returned by `finish`: the run goes on.
     pub(crate) fn push(&mut self, message: &RunMessage) {
-        let channel = self.channels.iter().find(|(topic, _)| *topic == message.topic);
-        let Some(&(_, channel_id)) = channel else { return };
+        let Some(&channel_id) = self.channels.get(&message.topic) else { return };
         self.sequence = self.sequence.wrapping_add(1);
         let time = self.time(message.elapsed);
         let header =
