@@ -43,7 +43,7 @@ pub(super) struct LedgerView<'a> {
 }
 
 /// The mass that one agent took from others.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Account {
     epoch: Epoch,
     /// ρ and the sender's round, by sender, in this epoch.
@@ -55,15 +55,6 @@ struct Account {
 }
 
 impl Account {
-    fn new(agents: usize) -> Self {
-        Self {
-            epoch: Epoch::NONE,
-            taken: vec![Default::default(); agents],
-            collected: Fingerprint::default(),
-            unbalanced: Vec::new(),
-        }
-    }
-
     fn clear(&mut self) {
         self.taken.fill(Default::default());
         self.collected = Fingerprint::default();
@@ -264,7 +255,7 @@ impl Books {
         Self {
             rules: Rules { forms, audiences },
             histories: vec![Histories::default(); agents],
-            accounts: vec![Account::new(agents); agents],
+            accounts: vec![Account { taken: vec![Default::default(); agents], ..Account::default() }; agents],
         }
     }
 
