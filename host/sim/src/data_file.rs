@@ -149,27 +149,25 @@ impl DataTable {
     }
 
     fn from_csv(path: &Path, text: &str) -> Result<Self, Diagnostic> {
+        let refuse = |what: &str, remedy| Diagnostic::of_file(path, what, remedy);
         let mut lines = csv_rows(text).into_iter();
-        let (_, names) = lines
-            .next()
-            .ok_or_else(|| Diagnostic::of_file(path, "it is empty", "begin with a line of names"))?;
+        let (_, names) = lines.next().ok_or_else(|| refuse("it is empty", "begin with a line of names"))?;
         if let Some(name) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
             let what = format!("the line of names has `{}` twice", names[name]);
-            return Err(Diagnostic::of_file(path, what, "give each column a name of its own"));
+            return Err(refuse(&what, "give each column a name of its own"));
         }
         let (mut rows, mut numbers) = (Vec::new(), Vec::new());
         for (at, cells) in lines {
             if cells.len() != names.len() {
                 let what = format!("row {at} has {} cells, and there are {} names", cells.len(), names.len());
                 let remedy = "give every row a cell for every name; quote cells that have a comma";
-                return Err(Diagnostic::of_file(path, what, remedy));
+                return Err(refuse(&what, remedy));
             }
             rows.push(cells);
             numbers.push(at);
         }
         if rows.is_empty() {
-            let what = "it has a line of names and no rows";
-            return Err(Diagnostic::of_file(path, what, "give a row for each sample"));
+            return Err(refuse("it has a line of names and no rows", "give a row for each sample"));
         }
         Ok(Self { path: path.to_owned(), names, rows, numbers })
     }
