@@ -231,17 +231,13 @@ fn first(
 
 /// Frames and copies of `swarm` so far, by outcome.
 pub(crate) fn frames(swarm: &dyn Swarm) -> BTreeMap<&'static str, u64> {
-    let mut frames = BTreeMap::new();
     match swarm.air() {
-        Some(air) => air.counters().each_outcome(|outcome, count| {
-            frames.insert(outcome, count);
-        }),
+        Some(air) => air.counters().outcomes().into(),
         None => {
             let counts = swarm.counts();
-            frames.extend([("sent", counts.sent), ("lost", counts.lost), ("refused", counts.refused)]);
+            [("sent", counts.sent), ("lost", counts.lost), ("refused", counts.refused)].into()
         }
     }
-    frames
 }
 
 /// A row of the metrics, whose error is of this kind, with the frames until then.

@@ -187,9 +187,9 @@ impl Counters {
         (link.copies.into(), link.lost.into())
     }
 
-    /// Calls `visit` with each thing that can become of a frame or a copy, and how often it did.
-    pub fn each_outcome(&self, mut visit: impl FnMut(&'static str, u64)) {
-        let outcomes = [
+    /// Each thing that can become of a frame or a copy, and how often it did.
+    pub fn outcomes(&self) -> [(&'static str, u64); 14] {
+        [
             ("sent", self.frames),
             ("unsent", self.unsent),
             ("copies", self.copies),
@@ -204,8 +204,7 @@ impl Counters {
             ("damaged", self.damaged),
             ("replayed", self.replayed),
             ("forged", self.forged),
-        ];
-        outcomes.into_iter().for_each(|(outcome, count)| visit(outcome, count));
+        ]
     }
 
     /// The links to each `receivers` receivers, by receiver and sender.
