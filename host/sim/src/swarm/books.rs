@@ -142,10 +142,11 @@ impl OpenAccount<'_> {
             return Balance::default();
         }
         let own = &histories[usize::from(id)];
-        if own.of(ledger.epoch).is_none_or(|history| history.sums.is_empty())
-            && let Err(imbalance) = rules.check_audience(id, account.taken.len() as u16, ledger)
-        {
-            return imbalance.into();
+        if own.of(ledger.epoch).is_none_or(|history| history.sums.is_empty()) {
+            let (given, listeners) = (ledger.audience, rules.listeners(id, ledger.members));
+            if given != listeners {
+                return Imbalance::Audience { sender: id, given, listeners }.into();
+            }
         }
         let sigma = rules.fingerprint(ledger.sigma);
         let (t, d) = (rules.fingerprint(ledger.trackers), rules.fingerprint(ledger.gradients));
@@ -226,14 +227,12 @@ impl Rules {
         self.audiences.as_ref().is_none_or(audience)
     }
 
-    fn check_audience(&self, id: u16, agents: u16, ledger: &LedgerView<'_>) -> Result<(), Imbalance> {
-        let listeners = (0..agents)
-            .filter(|&other| other != id && ledger.members.contains(other) && self.may_collect(id, other))
-            .count() as u32;
-        if listeners == ledger.audience {
-            return Ok(());
-        }
-        Err(Imbalance::Audience { sender: id, given: ledger.audience, listeners })
+    /// How many of `members` may collect from `sender`.
+    pub(super) fn listeners(&self, sender: u16, members: &MemberSet) -> u32 {
+        let audience = self.audiences.as_ref().and_then(|audiences| audiences.get(usize::from(sender)));
+        let mut listeners = audience.map_or(*members, |audience| audience.common(members));
+        listeners.remove(sender);
+        listeners.len()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Mass on its way from one agent to another, and mass that was made or lost.
 
-use super::{AgentSwarm, HeapAgent};
+use super::AgentSwarm;
 use crate::swarm::books::Imbalance;
 use fabswarm_shared::agent::{Agent, Epoch};
 use fabswarm_shared::ledger;
@@ -83,21 +83,13 @@ impl<const WORDS: usize> AgentSwarm<WORDS> {
         for (id, agent) in self.agents().enumerate().filter(of_epoch) {
             ledger::add(&mut sum, agent.trackers(), 1);
             ledger::add(&mut sum, agent.tracked_gradients(), -1);
-            ledger::add(&mut sum, agent.sigma(), self.listeners(agent) as i32);
+            let listeners = self.books.rules.listeners(id as u16, agent.members());
+            ledger::add(&mut sum, agent.sigma(), listeners as i32);
             let genuine =
                 agent.collected().filter(|taken| self.books.rules.may_collect(taken.sender, id as u16));
             genuine.for_each(|taken| ledger::add(&mut sum, taken.rho, -1));
         }
         sum
-    }
-
-    /// How many members of its epoch may collect from an agent.
-    fn listeners(&self, agent: &HeapAgent<WORDS>) -> u32 {
-        let audience =
-            self.setup.audiences.as_ref().and_then(|audiences| audiences.get(usize::from(agent.id())));
-        let mut listeners = audience.map_or(*agent.members(), |audience| audience.common(agent.members()));
-        listeners.remove(agent.id());
-        listeners.len()
     }
 }
 
