@@ -70,16 +70,13 @@ pub(super) fn dirichlet(
         let mut dealt: Vec<Vec<u32>> = vec![Vec::new(); agents];
         for (class, indices) in (0..).zip(&of_class) {
             let shares = draw_shares(agents, alpha, &mut DataStream::Shares { attempt }.stream(seed, class));
-            let mut rest = &indices[..];
-            let mut sum = 0.0;
+            let (count, mut start, mut sum) = (indices.len(), 0, 0.0);
             for (agent, share) in shares.iter().enumerate() {
                 sum += share;
-                let end =
-                    if agent + 1 == agents { indices.len() } else { (sum * indices.len() as f64) as usize };
-                let start = indices.len() - rest.len();
-                let (mine, others) = rest.split_at(end.clamp(start, indices.len()) - start);
-                dealt[agent].extend(mine);
-                rest = others;
+                let end = if agent + 1 == agents { count } else { (sum * count as f64) as usize };
+                let end = end.clamp(start, count);
+                dealt[agent].extend(&indices[start..end]);
+                start = end;
             }
         }
         if dealt.iter().all(|indices| indices.len() >= FEWEST_SAMPLES) {
