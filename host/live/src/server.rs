@@ -69,7 +69,7 @@ impl Server {
         let router = Router::new()
             .route("/socket", get(open_socket))
             .route("/metrics", get(newest_metrics))
-            .fallback(asset)
+            .fallback(async |uri: Uri| assets::response(uri.path()))
             .layer(middleware::from_fn_with_state(site.clone(), check_host))
             .with_state(site);
         serve(listener, router).map_err(start_error)?;
@@ -160,10 +160,6 @@ fn refusal(status: StatusCode) -> Response {
         _ => "not for you: open the address that fabswarm printed\n",
     };
     (status, text).into_response()
-}
-
-async fn asset(uri: Uri) -> Response {
-    assets::response(uri.path())
 }
 
 async fn open_socket(
