@@ -75,14 +75,12 @@ impl RunFiles {
 
     /// The last view of the swarm in the log.
     pub(crate) fn last_view(&self) -> Option<Value> {
-        let last = self.log.as_ref()?.about(Topic::Swarm).last()?;
-        serde_json::from_str(&last.json).ok()
+        serde_json::from_str(&self.log.as_ref()?.about(Topic::Swarm).last()?.json).ok()
     }
 
     /// The first message of the log, about the run as a whole.
     pub(crate) fn about(&self) -> Option<Value> {
-        let first = self.log.as_ref()?.about(Topic::Run).next()?;
-        serde_json::from_str(&first.json).ok()
+        serde_json::from_str(&self.log.as_ref()?.about(Topic::Run).next()?.json).ok()
     }
 }
 
