@@ -94,12 +94,10 @@ pub(super) fn read_folder(folder: &Path) -> Result<Dataset, Diagnostic> {
 
 /// Puts both parts together; the largest label says how many classes there are.
 pub(super) fn dataset(train: LabelledSamples, test: LabelledSamples) -> Result<Dataset, String> {
-    let shape = |samples: &LabelledSamples| match &samples.inputs {
-        Inputs::Images(images) => Some(images.shape),
-        Inputs::Features(_) | Inputs::Texts(_) | Inputs::Tokens(_) => None,
-    };
-    if shape(&train) != shape(&test) {
-        return Err(format!("training images are {:?}, test images {:?}", shape(&train), shape(&test)));
+    if let (Inputs::Images(train), Inputs::Images(test)) = (&train.inputs, &test.inputs)
+        && train.shape != test.shape
+    {
+        return Err(format!("training images are {:?}, test images {:?}", train.shape, test.shape));
     }
     let classes = train.labels.iter().max().map_or(0, |label| usize::from(*label) + 1);
     Dataset { classes, train, test }.checked()
