@@ -161,18 +161,12 @@ fn states(py: Python<'_>, objects: &[Py<PyAny>], shape: Shape) -> PyResult<Metho
         let (x, y): (Vec<f64>, Vec<f64>) = (part("x", shape.x)?, part("y", shape.y)?);
         let z = part("z", shape.y)?;
         states.v.extend([x, y, z].concat());
-        let direction = object.getattr(py, "direction")?;
-        if direction.is_none(py) {
-            states.d.extend(vec![f64::NAN; shape.words()]);
+        let is_told = !object.getattr(py, "direction")?.is_none(py);
+        states.d.extend(if is_told {
+            part("direction", shape.words())?
         } else {
-            states.d.extend(words::<f64>(
-                "the method",
-                agent,
-                "direction",
-                direction.bind(py),
-                shape.words(),
-            )?);
-        }
+            vec![f64::NAN; shape.words()]
+        });
     }
     Ok(states)
 }
