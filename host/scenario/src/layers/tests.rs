@@ -1,11 +1,14 @@
 use super::*;
 use crate::choices::PrecisionKind;
 
+fn flag(path: &str, text: &str) -> Flag {
+    Flag::parse(template::key(path).unwrap(), text).unwrap()
+}
+
 #[test]
 fn what_is_printed_reads_back_as_the_same_scenario() {
-    let of_problem =
-        |kind: &&str| Flag { key: template::key("problem.kind").unwrap(), value: (*kind).into() };
-    let trials = ProblemKind::WORDS.iter().map(|kind| (ScenarioCommand::Run, vec![of_problem(kind)]));
+    let trials = ProblemKind::WORDS.iter();
+    let trials = trials.map(|kind| (ScenarioCommand::Run, vec![flag("problem.kind", kind)]));
     for (command, flags) in trials.chain([(ScenarioCommand::Train, Vec::new())]) {
         let resolved = resolve_for(command, None, &flags).unwrap();
         let (file, text) = (Path::new("printed.toml"), resolved.to_toml());
@@ -47,17 +50,13 @@ fn a_flag_is_checked_like_a_key_of_a_file() {
     );
     assert_eq!(named("lam", Value::from(3.0)).unwrap().key.path, "algorithm.lambda");
     assert!(named("agents", Value::from(0)).unwrap_err().to_string().contains("is out of range"));
-    let flag = Flag::parse(template::key("algorithm.eta_x").unwrap(), "3").unwrap();
-    assert_eq!(flag.value.as_float(), Some(3.0));
+    assert_eq!(flag("algorithm.eta_x", "3").value.as_float(), Some(3.0));
 }
 
 #[test]
 fn training_over_a_lossy_air_uses_the_ledger_unless_told_otherwise() {
     let resolved = |command, flags: &[(&str, &str)]| {
-        let flags: Vec<Flag> = flags
-            .iter()
-            .map(|(path, text)| Flag::parse(template::key(path).unwrap(), text).unwrap())
-            .collect();
+        let flags: Vec<Flag> = flags.iter().map(|(path, text)| flag(path, text)).collect();
         let resolved = resolve_for(command, None, &flags).unwrap();
         (resolved.scenario.algorithm.kind, resolved.notes.join("\n"))
     };
@@ -77,23 +76,19 @@ fn training_over_a_lossy_air_uses_the_ledger_unless_told_otherwise() {
 
 #[test]
 fn a_problem_brings_its_own_steps_unless_the_user_sets_them() {
-    let chosen = |extra: Option<Flag>| {
-        let kind = Flag { key: template::key("problem.kind").unwrap(), value: Value::from("hyper-cleaning") };
-        let flags: Vec<Flag> = std::iter::once(kind).chain(extra).collect();
-        resolve(None, &flags).unwrap().scenario.algorithm.eta_x
-    };
-    assert_ne!(chosen(None), Scenario::default().algorithm.eta_x);
-    let flag = Flag { key: template::key("algorithm.eta_x").unwrap(), value: Value::from(0.125) };
-    assert_eq!(chosen(Some(flag)), 0.125);
+    let eta_x = |flags: &[Flag]| resolve(None, flags).unwrap().scenario.algorithm.eta_x;
+    let problem = flag("problem.kind", "hyper-cleaning");
+    assert_ne!(eta_x(std::slice::from_ref(&problem)), Scenario::default().algorithm.eta_x);
+    assert_eq!(eta_x(&[problem, flag("algorithm.eta_x", "0.125")]), 0.125);
 }
 
 #[test]
 fn a_baseline_has_the_defaults_of_fab_in_double_precision_and_belongs_to_run() {
-    let flag = |word| Flag::parse(template::key("algorithm.kind").unwrap(), word).unwrap();
-    let fab = resolve(None, &[flag("fab")]).unwrap().scenario.algorithm;
-    let baseline = resolve(None, &[flag("soba")]).unwrap().scenario;
+    let kind = |word| [flag("algorithm.kind", word)];
+    let fab = resolve(None, &kind("fab")).unwrap().scenario.algorithm;
+    let baseline = resolve(None, &kind("soba")).unwrap().scenario;
     assert_eq!((baseline.algorithm.eta_x, baseline.algorithm.momentum), (fab.eta_x, 0.0));
     assert_eq!(baseline.swarm.precision, PrecisionKind::F64);
-    let refused = resolve_for(ScenarioCommand::Train, None, &[flag("push-sgd")]).unwrap_err().to_string();
+    let refused = resolve_for(ScenarioCommand::Train, None, &kind("push-sgd")).unwrap_err().to_string();
     assert!(refused.contains("is a method of `fabswarm run`\nhelp: "), "{refused}");
 }
