@@ -93,9 +93,7 @@ impl LiveRun {
         device: String,
         precision: String,
     ) -> PyResult<(Self, Bound<'py, PyAny>)> {
-        let run = Self::training(py, file, keywords, device, precision, false)?;
-        let outcome = run.end(py)?;
-        Ok((run, outcome))
+        Self::training(py, file, keywords, device, precision, false)?.ended(py)
     }
 
     /// A whole run, and its outcome.
@@ -107,9 +105,7 @@ impl LiveRun {
         problems: Option<Vec<Bound<'_, PyAny>>>,
         method: Option<Py<PyAny>>,
     ) -> PyResult<(Self, Bound<'py, PyAny>)> {
-        let run = Self::new(py, file, keywords, problems, method, false, false)?;
-        let outcome = run.end(py)?;
-        Ok((run, outcome))
+        Self::new(py, file, keywords, problems, method, false, false)?.ended(py)
     }
 
     /// The scenario as a file that gives the run again.
@@ -166,8 +162,9 @@ impl LiveRun {
     }
 
     /// Waits for the end of a run without taking rows. Ctrl-C ends it; the exception comes once its folder is complete.
-    fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.next(py).inspect_err(|_| self.drain(py))
+    fn ended<'py>(self, py: Python<'py>) -> PyResult<(Self, Bound<'py, PyAny>)> {
+        let outcome = self.next(py).inspect_err(|_| self.drain(py))?;
+        Ok((self, outcome))
     }
 
     /// The exception of a problem, which came before `error`.

@@ -36,7 +36,7 @@ pub(crate) struct EndedRun {
 
 /// Keeps the rows of a run, and sends them where Python takes rows.
 pub(crate) struct RowCollector {
-    columns: Vec<(&'static str, Vec<f64>)>,
+    pub(crate) columns: Vec<(&'static str, Vec<f64>)>,
     sender: SyncSender<RunEvent>,
     /// Python takes row by row, and sends a message to go on.
     go: Option<Receiver<()>>,
@@ -61,10 +61,6 @@ impl RowCollector {
                 self.interrupted.store(true, Ordering::Relaxed);
             }
         }
-    }
-
-    pub(crate) fn into_columns(self) -> Vec<(&'static str, Vec<f64>)> {
-        self.columns
     }
 }
 
@@ -126,7 +122,7 @@ pub(crate) fn run(
         (kept.outcome, Some(kept.folder))
     };
     Ok(EndedRun {
-        columns: observer.rows.into_columns(),
+        columns: observer.rows.columns,
         answer: Some(swarm.answer()),
         summary: serde_json::to_string(&outcome.summary).map_err(|error| error.to_string())?,
         complaint: outcome.complaint(scenario),

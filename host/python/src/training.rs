@@ -68,7 +68,7 @@ fn train<D: Device<Scalar = f32>>(
     let summary = folder.path().join("summary.json");
     let unreadable = |source| record::Error::Unusable { path: summary.clone(), source };
     Ok(EndedRun {
-        columns: rows.into_columns(),
+        columns: rows.columns,
         answer: None,
         summary: std::fs::read_to_string(&summary).map_err(unreadable)?,
         complaint: outcome.complaint(scenario, prepared.chance_baseline(), trainer.checkpointed()),
