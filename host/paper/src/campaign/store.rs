@@ -33,12 +33,12 @@ impl Store {
     }
 
     /// Takes a cell for this process until the claim is dropped or the process dies; `None` where another has it.
-    pub(super) fn claim(&self, cell: &impl Serialize) -> Result<Option<Claim>, Diagnostic> {
+    pub(super) fn claim(&self, cell: &impl Serialize) -> Result<Option<CellClaim>, Diagnostic> {
         let path = self.path(cell).with_extension("lock");
         let file = File::create(&path).map_err(failed("write", &path))?;
         // Where the file system has no locks, each process runs every cell.
         let is_taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-        Ok((!is_taken).then_some(Claim { path, _file: file }))
+        Ok((!is_taken).then_some(CellClaim { path, _file: file }))
     }
 
     pub(super) fn keep(&self, cell: &impl Serialize, outcome: &impl Serialize) -> Result<(), Diagnostic> {
@@ -55,12 +55,12 @@ impl Store {
 
 /// The lock on a cell.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct CellClaim {
     path: PathBuf,
     _file: File,
 }
 
-impl Drop for Claim {
+impl Drop for CellClaim {
     fn drop(&mut self) {
         // A file that stays is locked again by the next process.
         let _ = std::fs::remove_file(&self.path);
