@@ -135,10 +135,12 @@ impl PlotLine {
             // NaN where neither has a place.
             away.abs() < SETTLED || away.is_nan()
         };
-        let moves = |point: &&LinePoint| {
+        let moves = |point: &LinePoint| {
             !is_near(point.y, last.y) || !is_near(point.low, last.low) || !is_near(point.high, last.high)
         };
-        Some(self.points.iter().rev().find(moves).map_or(0.0, |point| point.x))
+        let moving = self.points.iter().rposition(moves);
+        // It is level from the next point on, which the last one is at the latest.
+        Some(moving.map_or(0.0, |at| self.points[at + 1].x))
     }
 }
 
@@ -240,5 +242,8 @@ mod tests {
         let late = line("late", std::iter::repeat_n(0.95, 5000).chain([1e-3]));
         assert_eq!(panel(vec![line("falls", falling(60)), late]).x.label, "round");
         assert_eq!(panel(vec![line("flat", [1.0, 1.0, 1.0])]).x.label, "round");
+        let mut sparse = line("of few points", [1.0, 1e-3]);
+        (sparse.points[0].x, sparse.points[1].x) = (1.0, 50.0);
+        assert_eq!(panel(vec![sparse]).x.label, "round");
     }
 }
