@@ -51,9 +51,10 @@ impl Presentation for TrainingWorkload {
         if !grids.is_empty() {
             let seeds: Vec<String> = search.seeds.iter().map(u64::to_string).collect();
             notes.push(format!(
-                "Searched for every method {}, {} epochs on seeds {}, which do not count below: {}. The most accurate won.",
+                "Searched for every method {}, in runs of {} epoch{} on seeds {}, which do not count below: {}. The most accurate won.",
                 search.panel.as_ref().map_or("and panel by itself".to_owned(), |panel| format!("in the panel {panel}")),
                 search.epochs,
+                if search.epochs == 1 { "" } else { "s" },
                 seeds.join(", "),
                 grids.join("; ")
             ));
